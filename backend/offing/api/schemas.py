@@ -1,0 +1,320 @@
+"""The shapes on the wire under /api/v1. The page's types are generated from these."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from offing.core.model import EngineChoice
+from offing.core.run import CancelMode, RunStatus, StopReason
+from offing.core.step import StepKind
+
+Question = Annotated[str, Field(min_length=3, max_length=8000, examples=["How does undici reuse connections?"])]
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class BudgetIn(Wire):
+    """Limits on a run; whichever is reached first makes it write what it has."""
+
+    turns: int = Field(default=12, ge=0, le=2048, description="Turns of the graph's loop.")
+    tokens: int | None = Field(default=None, ge=0, description="Prompt and completion tokens. null: no limit.")
+    usd: float | None = Field(default=None, ge=0, description="Money. null: only the tenant's daily cap.")
+    seconds: float | None = Field(default=None, gt=0, description="Seconds of work. null: no limit.")
+
+
+class ScopeIn(Wire):
+    """What of the library the run may see."""
+
+    collections: list[str] = Field(default=[], max_length=100, description="Empty: all of it.")
+    sources: list[UUID] = Field(default=[], max_length=1000, description="Empty: all sources of the collections.")
+
+
+class RunIn(Wire):
+    """A question to work on. Send an Idempotency-Key header to make a repeat of the request harmless."""
+
+    question: Question
+    graph: str = Field(default="agentflow", examples=["agentflow"])
+    thread_id: UUID | None = Field(default=None, description="An earlier thread, for a follow-up. null: a new one.")
+    budget: BudgetIn = BudgetIn()
+    engines: dict[str, EngineChoice] = Field(
+        default={}, description="Engine by role; roles left out use the installation's default."
+    )
+    scope: ScopeIn = ScopeIn()
+    deadline: datetime | None = Field(default=None, description="The run writes what it has at this time.")
+    seed: int = 0
+
+
+class SpentOut(Wire):
+    turns: int
+    tokens: int
+    usd: float
+    seconds: float
+
+
+class RunOut(Wire):
+    """A run as a list shows it."""
+
+    id: UUID
+    thread_id: UUID
+    question: str
+    graph: str
+    graph_version: str
+    status: RunStatus
+    stop_reason: StopReason | None
+    waiting_for: str | None = Field(description="What a waiting or paused run waits for.")
+    error: str | None
+    engines: dict[str, EngineChoice]
+    budget: BudgetIn
+    spent: SpentOut
+    deadline: datetime | None
+    last_seq: int
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    title: str | None = Field(default=None, description="Title of its latest report.")
+
+
+class LiveOut(Wire):
+    """What a run does at this moment. Not durable: gone when nothing is known."""
+
+    doing: str = Field(examples=["search_library: connection pooling"])
+    since: datetime
+    worker_seen: datetime | None = None
+
+
+class RunDetail(RunOut):
+    live: LiveOut | None = None
+    marks: str = Field(
+        description="The horizon: one letter a step in order. p plan, s search, r read, c calculate, m memory, "
+        "v verify, w report, f failed, h human or resumed, n other."
+    )
+
+
+class Page(Wire):
+    next: str | None = Field(description="Cursor for the next page. null: this was the last.")
+
+
+class RunPage(Page):
+    items: list[RunOut]
+
+
+class StepOut(Wire):
+    """A step as a timeline shows it. The event stream carries these."""
+
+    run_id: UUID
+    seq: int
+    kind: StepKind
+    label: str
+    title: str
+    detail: str
+    ok: bool
+    ms: int | None
+    tokens: int
+    turn: int
+    at: datetime
+
+
+class StepDetail(StepOut):
+    payload: dict[str, Any]
+
+
+class StepPage(Page):
+    items: list[StepOut]
+
+
+class CancelIn(Wire):
+    mode: CancelMode = CancelMode.DISCARD
+
+
+class MessageIn(Wire):
+    text: str = Field(min_length=1, max_length=4000)
+
+
+class CitationOut(Wire):
+    number: int
+    artefact_id: UUID | None = Field(description="null: the source was erased.")
+    source_id: UUID
+    title: str
+    start: int = Field(description="First code point of the span in the stored text.")
+    end: int = Field(description="Code point after the span.")
+    quote: str
+    verified: bool = Field(description="The quote was found again in the stored text just now.")
+
+
+class SentenceOut(Wire):
+    id: str
+    text: str
+    citations: list[int]
+    supported: bool
+    rejected: list[str]
+
+
+class SectionOut(Wire):
+    heading: str
+    sentences: list[SentenceOut]
+
+
+class ReportOut(Wire):
+    run_id: UUID
+    version: int
+    status: Literal["complete", "partial"]
+    reason: StopReason
+    title: str
+    answer: SentenceOut | None
+    sections: list[SectionOut]
+    citations: list[CitationOut]
+    limits: str
+    written_by: str
+    created_at: datetime
+
+
+class ThreadOut(Wire):
+    id: UUID
+    title: str
+    created_at: datetime
+    runs: list[RunOut]
+
+
+class ThreadPage(Page):
+    items: list[ThreadOut]
+
+
+class SourceOut(Wire):
+    id: UUID
+    collection: str
+    name: str
+    title: str
+    media_type: str
+    bytes: int
+    length: int = Field(description="Code points of the extracted text.")
+    artefact_id: UUID
+    snapshot: str = Field(description="SHA-256 of the stored bytes, in hex.")
+    added_at: datetime
+
+
+class SourcePage(Page):
+    items: list[SourceOut]
+    total: int
+
+
+class UploadedOut(Wire):
+    """What became of one uploaded file."""
+
+    name: str
+    outcome: Literal["added", "unchanged", "replaced", "refused"]
+    source: SourceOut | None
+    problem: str = Field(default="", description="Why it was refused, and what to do.")
+
+
+class UploadOut(Wire):
+    files: list[UploadedOut]
+
+
+class HitOut(Wire):
+    artefact_id: UUID
+    source_id: UUID
+    title: str
+    heading: str
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+class HitPage(Wire):
+    items: list[HitOut]
+
+
+class PassageOut(Wire):
+    """A span with the text around it."""
+
+    artefact_id: UUID
+    source_id: UUID
+    title: str
+    name: str
+    start: int
+    end: int
+    before: str
+    text: str
+    after: str
+    snapshot: str
+
+
+class ErasedOut(Wire):
+    sources: int
+    snapshots: int
+    passages: int
+    steps: int = Field(description="Steps of runs whose copies of the text were removed.")
+
+
+class GraphOut(Wire):
+    name: str
+    title: str
+    description: str
+    version: str
+    roles: list[str]
+    diagram: str = Field(description="Mermaid text drawn from the graph itself.")
+
+
+class RatingIn(Wire):
+    """A person's opinion of a report or of one of its sentences. A new one supersedes the one before."""
+
+    claim: str | None = Field(default=None, description="Sentence id. null: the whole report.", examples=["s3"])
+    value: float | None = Field(default=None, ge=-1, le=1, description="-1 wrong, 0 neutral, 1 good.")
+    correction: str = Field(default="", max_length=4000)
+
+
+class RatingOut(Wire):
+    id: UUID
+    run_id: UUID
+    report_version: int
+    claim: str | None
+    scorer: str
+    version: int
+    value: float | None
+    correction: str
+    created_at: datetime
+
+
+class TenantOut(Wire):
+    name: str
+    training_opt_in: bool
+    daily_spend_usd: float | None
+    spent_today_usd: float
+
+
+class TenantIn(Wire):
+    training_opt_in: bool | None = None
+    daily_spend_usd: float | None = Field(default=None, ge=0)
+
+
+class SessionOut(Wire):
+    tenant: str
+    csrf_token: str | None = Field(description="To send as X-CSRF-Token on writes. null for API keys.")
+
+
+class EngineOut(Wire):
+    name: str
+    available: bool
+    models: list[str]
+    note: str
+
+
+class HealthOut(Wire):
+    status: Literal["ok", "degraded", "down"]
+    parts: dict[str, str]
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem details. `field` and `remedy` say what to change."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    remedy: str | None = None

@@ -1,0 +1,136 @@
+"""What an engine is asked and what it gives back, whichever engine it is.
+
+Knows no provider. A role call's accepted answer, its failed attempts, tokens and money are all values here.
+"""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a prompt, in parts, so that a part that stays the same from turn to turn is stored once."""
+
+    role: str
+    """system, user or assistant."""
+    parts: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money of one or more attempts, from the provider's own figures."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    usd: Decimal = field(default_factory=Decimal)
+    priced: bool = True
+    """False: the provider's price is not known, so `usd` is a lower bound."""
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.usd + other.usd,
+            self.priced and other.priced,
+        )
+
+
+class FailureKind(StrEnum):
+    RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
+    """5xx, connection refused or cut."""
+    TIMEOUT = "timeout"
+    REFUSED_KEY = "refused_key"
+    BAD_REQUEST = "bad_request"
+    CONTEXT_TOO_LONG = "context_too_long"
+    CONTENT_REFUSED = "content_refused"
+    INVALID_OUTPUT = "invalid_output"
+    """Answered, but never in the form that the role needs, within the re-asks allowed."""
+    OUT_OF_BUDGET = "out_of_budget"
+    UNKNOWN_ENGINE = "unknown_engine"
+
+
+RETRYABLE = frozenset({FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, FailureKind.TIMEOUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request to an engine that gave no accepted answer. Kept on record, never trained as accepted."""
+
+    failure: FailureKind
+    message: str
+    """First telling line; secrets removed."""
+    text: str = ""
+    """What the engine wrote, when it wrote something unusable."""
+    ms: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An accepted answer."""
+
+    output: BaseModel
+    """The validated value of the role's output type."""
+    text: str = ""
+    """What the engine wrote. Empty for engines that write none."""
+    model: str = ""
+    messages: tuple[Message, ...] = ()
+    """The prompt as rendered. Empty for engines that need none."""
+    sampling: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Parameters as sent, not as configured."""
+    usage: Usage = field(default_factory=Usage)
+    """Of all attempts together."""
+    attempts: tuple[Attempt, ...] = ()
+    """The failed ones before this answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFailure:
+    """No usable answer. A value, so that a graph decides what to do about it."""
+
+    kind: FailureKind
+    message: str
+    usage: Usage = field(default_factory=Usage)
+    attempts: tuple[Attempt, ...] = ()
+    retry_after: float | None = None
+    """Seconds after which the provider said trying again can help. None: it did not say."""
+    stop: str = ""
+    """For OUT_OF_BUDGET: the StopReason that was reached."""
+
+
+class EngineChoice(BaseModel, frozen=True, extra="forbid"):
+    """Which engine answers a role, and how."""
+
+    engine: str = "extractive"
+    """extractive, litellm or scripted."""
+    model: str = ""
+    """The provider's model name as litellm spells it. Empty for engines without one."""
+    temperature: float | None = None
+    """None: the provider's default."""
+    max_tokens: int = 2048
+    """Completion tokens of one attempt."""
+    timeout_seconds: float = 120.0
+    api_base: str = ""
+    """Another server that speaks the provider's wire. Empty: the provider's own."""
+    options: dict[str, Any] = {}
+    """What only this engine knows, such as the answers of `scripted`."""
+
+
+def parse_engine(text: str) -> EngineChoice:
+    """`extractive`, `litellm:provider/model` or `litellm:provider/model@temperature` as a choice."""
+    engine, _, rest = text.partition(":")
+    model, _, heat = rest.partition("@")
+    return EngineChoice(engine=engine, model=model, temperature=float(heat) if heat else None)

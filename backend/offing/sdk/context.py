@@ -1,0 +1,107 @@
+"""A node's way to the world. The worker implements it; a graph sees nothing else of the platform.
+
+Every method that appends is journalled under (superstep, task path, ordinal): when a node runs again after a loss,
+the same calls return what was recorded, and nothing is paid, done or decided twice. A node must therefore make the same
+calls in the same order for the same state and the same recorded results.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol
+from uuid import UUID
+
+from offing.core.model import EngineFailure
+from offing.core.report import Evidence, Report, ReportDraft
+from offing.core.run import Budget, Spent, StopReason
+from offing.core.step import Step, StepDraft, StepKind
+from offing.core.tool import ToolResult, ToolSpec
+from offing.sdk.role import Input, Output, Role
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """What a graph may know of its run."""
+
+    id: UUID
+    question: str
+    earlier: tuple[tuple[str, str], ...] = ()
+    """Question and short answer of the thread's earlier runs, oldest first."""
+    budget: Budget = field(default_factory=Budget)
+    seed: int = 0
+    """For graphs that need randomness; fixed for the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleReply(Generic[Output]):
+    """An accepted answer in its place."""
+
+    seq: int
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool by name with JSON arguments; both may come from a model and are checked before anything happens."""
+
+    tool: str
+    args: dict[str, Any]
+
+
+class RunContext(Protocol):
+    """Passed to every node as LangGraph's runtime context: `runtime.context`."""
+
+    @property
+    def run(self) -> RunView: ...
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """Tools that this run's policy does not forbid outright."""
+        ...
+
+    @property
+    def spent(self) -> Spent: ...
+
+    def stop(self) -> StopReason | None:
+        """Why the run should stop collecting and write now: a budget reached, or a person asking. None: go on."""
+        ...
+
+    async def begin_turn(self, number: int) -> None:
+        """Say that turn `number` of the loop (from 1) starts. Counts against the turn budget; not a step."""
+        ...
+
+    async def call(
+        self, role: Role[Input, Output], given: Input, *, turn: int = 0
+    ) -> RoleReply[Output] | EngineFailure:
+        """Ask the engine that the run's configuration names for this role. A failure is recorded as a step, too."""
+        ...
+
+    async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
+        """Validate, check against the policy, execute with its time-out, record."""
+        ...
+
+    async def record(self, *drafts: StepDraft) -> tuple[int, ...]:
+        """Append steps, such as memory records; their seqs."""
+        ...
+
+    async def recall(self, kind: StepKind, last: int) -> tuple[Step, ...]:
+        """This run's last `last` steps of a kind, oldest first, whole."""
+        ...
+
+    async def fetch(self, seqs: Sequence[int]) -> tuple[Step, ...]:
+        """This run's steps by seq, in the order asked for."""
+        ...
+
+    async def messages(self, after: int) -> tuple[Step, ...]:
+        """What people have written to this run since step `after` (0: since its beginning)."""
+        ...
+
+    async def evidence(self, last: int) -> tuple[Evidence, ...]:
+        """Passages that this run's tools have retrieved, each once, in the order of first retrieval, E1 upwards.
+
+        At most `last` of them, the latest; ids are stable however many are asked for.
+        """
+        ...
+
+    async def deliver(self, draft: ReportDraft, reason: StopReason) -> Report:
+        """Check every quote against the stored text, record the report, and return it as it now stands."""
+        ...

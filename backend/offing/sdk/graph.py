@@ -1,0 +1,42 @@
+"""How a graph is registered: builder, roles and starting state, under a name and a content hash."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from offing.sdk.context import RunView
+from offing.sdk.role import Role
+
+
+def content_hash(folder: Path) -> str:
+    """SHA-256 over the names and bytes of a graph folder's Python and prompt files: what a run pins."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".txt", ".toml"}):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph that runs can name. Exposed through the entry point group `offing.graphs`."""
+
+    name: str
+    title: str
+    """For people, in a few words."""
+    description: str
+    version: str
+    """Content hash, see `content_hash`. A run is advanced only by workers that have the same one."""
+    build: Callable[[], Any]
+    """The uncompiled `StateGraph`, with `context_schema=RunContext`. Imports langgraph lazily, when called."""
+    start: Callable[[RunView], dict[str, Any]]
+    """The run's input: every key of the state, so that nothing of an earlier run of the thread is left."""
+    roles: tuple[Role[Any, Any], ...]
+    engines: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Default engine of each role, as `core.model.parse_engine` reads it. Absent: extractive."""
+    turn_key: str = ""
+    """State key that counts turns. One checkpoint is kept for each of its values. Empty: one a superstep."""
+    salvage: Callable[[RunView, Any], Any] | None = None
+    """Writes a ReportDraft from (run, evidence) without a model, for runs that ended before their own generator could.
+    None: a plain list of the evidence is used."""

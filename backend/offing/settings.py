@@ -1,0 +1,83 @@
+"""What the environment says, read once at the edge of each process.
+
+The only home of environment names and their defaults. Everything inside takes a `Settings` value; nothing else reads
+`os.environ`. Addresses that may carry a password are `SecretStr`, so that no repr, log line or traceback shows them.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from offing.core.errors import InvalidInput
+
+
+def default_home() -> Path:
+    """The platform's folder for a user's data: `$XDG_DATA_HOME/offing`, on macOS Application Support."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "offing"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "offing"
+
+
+def _named(name: str) -> AliasChoices:
+    """Reads the variable `name` as it stands, without our prefix."""
+    return AliasChoices(name, name.lower())
+
+
+class Settings(BaseSettings):
+    """One process's settings. Names are `OFFING_<FIELD>` unless a field says otherwise; empty values count as unset."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="OFFING_",
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+        hide_input_in_errors=True,
+    )
+
+    database_url: Annotated[SecretStr | None, Field(validation_alias=_named("DATABASE_URL"))] = None
+    """DATABASE_URL: a Postgres 15 or later, as the role that owns the tables and runs migrations. None: embedded."""
+    redis_url: Annotated[SecretStr | None, Field(validation_alias=_named("REDIS_URL"))] = None
+    """REDIS_URL: a Redis 7 or Valkey, `redis://`, `rediss://` or `unix://`. None: embedded."""
+    app_database_url: SecretStr | None = None
+    """OFFING_APP_DATABASE_URL: the same database as the unprivileged application role. None: derived, see `local`."""
+    home: Path = Field(default_factory=default_home)
+    """Where embedded servers keep their data. Made with mode 0700 when absent."""
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8400
+    """The page and the API listen here. 0: any free port."""
+    lease_seconds: Annotated[float, Field(gt=0)] = 30
+    """How long a claim lasts without a heartbeat before another worker may take the run."""
+    heartbeat_seconds: Annotated[float, Field(gt=0)] = 5
+    sweep_seconds: Annotated[float, Field(gt=0)] = 5
+    """How often forgotten runs are looked for."""
+    slice_turns: Annotated[int, Field(ge=1)] = 64
+    """Turns after which a worker hands a run back to the queue."""
+    slice_seconds: Annotated[float, Field(gt=0)] = 60
+    worker_concurrency: Annotated[int, Field(ge=1)] = 200
+    """Runs that one worker process advances at once."""
+
+
+def load_settings(env_file: Path | None = Path(".env")) -> Settings:
+    """Settings from the environment, then from `env_file` where it exists.
+
+    Raises `InvalidInput` naming the first variable that cannot be used.
+    """
+    try:
+        return Settings(_env_file=env_file)  # pyright: ignore[reportCallIssue]
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        name = _variable(str(first["loc"][0]))
+        raise InvalidInput(name, first["msg"], "Correct it in the environment or .env, or unset it.") from None
+
+
+def _variable(location: str) -> str:
+    """The environment variable that pydantic's error location stands for."""
+    name = location.upper()
+    bare = name in ("DATABASE_URL", "REDIS_URL") or name.startswith("OFFING_")
+    return name if bare else f"OFFING_{name}"
