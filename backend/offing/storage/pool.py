@@ -1,0 +1,79 @@
+"""Connections of the application's role, and the only way to open a transaction: for one tenant.
+
+Knows no table. A transaction names its tenant before anything else, so row-level security shows that tenant's rows
+alone; the name ends with the transaction, so no pooled connection carries it over.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString, Self
+from uuid import UUID
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow, tuple_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from offing.core.errors import Unavailable
+
+NAME_TENANT = "select set_config('app.tenant', %s, true)"
+"""True: for this transaction only."""
+
+SESSION = (
+    "-c statement_timeout=15000 -c lock_timeout=5000 -c idle_in_transaction_session_timeout=30000"
+    " -c search_path=app -c jit=off"
+)
+
+KEEPALIVE: dict[str, Any] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+"""Seconds, but the last in milliseconds: a cut network is noticed within a lease."""
+
+Connection = AsyncConnection[TupleRow]
+
+
+class Database:
+    """The application's pool. Open it inside the event loop that uses it, after any fork."""
+
+    def __init__(self, url: str, *, most: int = 16, wait_seconds: float = 15.0) -> None:
+        self._pool = AsyncConnectionPool[Connection](
+            url,
+            min_size=1,
+            max_size=most,
+            timeout=wait_seconds,
+            max_lifetime=1800,
+            check=AsyncConnectionPool.check_connection,
+            kwargs={"autocommit": True, "options": SESSION, "row_factory": tuple_row, **KEEPALIVE},
+            open=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._pool.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def transaction(self, tenant: UUID) -> AsyncIterator[Connection]:
+        """A transaction that sees and writes this tenant's rows only."""
+        async with self._borrowed() as connection, connection.transaction():
+            await connection.execute(NAME_TENANT, (str(tenant),))
+            yield connection
+
+    async def platform(self, query: LiteralString, parameters: Sequence[Any]) -> list[TupleRow]:
+        """Call one of the platform's own functions, which serve all tenants; rows of tables stay unseen."""
+        async with self._borrowed() as connection:
+            return await (await connection.execute(query, parameters)).fetchall()
+
+    @asynccontextmanager
+    async def _borrowed(self) -> AsyncIterator[Connection]:
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except (PoolTimeout, psycopg.OperationalError) as error:
+            raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
