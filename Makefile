@@ -1,0 +1,80 @@
+# Every verb does all the set-up it needs; nothing is done twice. `make help` lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+UV := $(VENV)/bin/uv
+READY := $(VENV)/.offing-ready
+T ?=
+MOMENTS ?= 20
+
+ifneq ($(wildcard frontend/package.json),)
+PAGE := frontend/dist/index.html
+NODE_READY := frontend/node_modules/.offing-ready
+PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
+endif
+
+.PHONY: help setup up test check demo bench chaos
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) $(PAGE) ## make the environment in .venv and build the page
+
+up: setup ## start everything and print a login link; Ctrl-C stops it
+	@exec $(VENV)/bin/offing up
+
+test: $(READY) $(NODE_READY) $(PAGE) ## run every test on private servers; T=path narrows
+	@echo "› testing the backend"
+	@$(VENV)/bin/pytest $(T)
+	@if [ -n "$(NODE_READY)" ] && [ -z "$(T)" ]; then echo "› testing the page"; cd frontend && npm test; fi
+
+check: $(READY) $(NODE_READY) ## lint, format, types and import rules
+	@echo "› ruff" && $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
+	@echo "› import rules" && $(VENV)/bin/lint-imports
+	@echo "› pyright" && $(VENV)/bin/pyright
+	@if [ -n "$(NODE_READY)" ]; then echo "› biome" && cd frontend && node_modules/.bin/biome ci .; fi
+
+demo: setup ## a question over a folder of real documents, start to finish
+	@exec ./deploy/demo
+
+bench: $(READY) ## measure against bare LangGraph; writes docs/benchmarks.md
+	@exec $(PY) -m tests.bench
+
+chaos: $(READY) ## kill everything at MOMENTS random moments a fault
+	@exec $(VENV)/bin/pytest tests/chaos --moments $(MOMENTS)
+
+$(PY):
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is not there. Install Python 3.11 or later, or pass PYTHON=path."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $$($(PYTHON) --version) is too old; 3.11 or later is needed. Pass PYTHON=path/to/python3.11."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "make: this Python cannot make environments. On Debian or Ubuntu: apt install python3-venv"; exit 1; }
+	@echo "› making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(READY): requirements.lock pyproject.toml | $(PY)
+	@echo "› installing Python packages into $(VENV)"
+	@{ { [ -x $(UV) ] || $(PY) -m pip install -q --disable-pip-version-check uv; } \
+	    && $(UV) pip install -q --python $(PY) -r requirements.lock \
+	    && $(UV) pip install -q --python $(PY) --no-deps -e .; } \
+	  || { echo "› uv could not; trying pip, which is slower"; \
+	       $(PY) -m pip install -q --disable-pip-version-check -r requirements.lock \
+	    && $(PY) -m pip install -q --disable-pip-version-check --no-deps -e .; }
+	@touch $@
+
+$(NODE_READY): frontend/package-lock.json
+	@command -v npm >/dev/null || { echo "make: npm is not there. Install node 20 or later; the page is built with it."; exit 1; }
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' || \
+	  { echo "make: node $$(node --version) is too old; 20 or later is needed."; exit 1; }
+	@echo "› installing the page's packages"
+	@cd frontend && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(PAGE): $(PAGE_SOURCES) $(NODE_READY)
+	@echo "› building the page"
+	@cd frontend && npm run --silent build
+	@touch $@

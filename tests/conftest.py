@@ -1,0 +1,113 @@
+"""Real servers for every test that wants them.
+
+One embedded Postgres and one Valkey a session, without durability, in a temporary folder; they die with the test
+process. A test that takes `owner_url` or `app_url` gets a freshly migrated database of its own, cloned from a template
+and dropped afterwards; `redis_url` is an emptied server.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+import redis
+
+from offing.local import Servers, local_servers
+from offing.settings import Settings
+
+_serial = count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--moments", type=int, default=3, metavar="N", help="random moments at which each fault strikes (tests/chaos)"
+    )
+
+
+def pytest_configure() -> None:
+    """Tests never touch the servers or the home that the environment names."""
+    for name in [n for n in os.environ if n in ("DATABASE_URL", "REDIS_URL") or n.startswith("OFFING_")]:
+        del os.environ[name]
+
+
+@pytest.fixture(scope="session")
+def moments(request: pytest.FixtureRequest) -> int:
+    """How many moments each fault strikes at."""
+    return int(str(request.config.getoption("--moments")))
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Servers shared by the session; make no assumption about what else is in them."""
+    with (
+        tempfile.TemporaryDirectory(prefix="offing-test-", ignore_cleanup_errors=True) as home,
+        local_servers(Settings(home=Path(home), database_url=None, redis_url=None), durable=False) as found,
+    ):
+        yield found
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """One test's database."""
+
+    name: str
+    owner_url: str
+    app_url: str
+
+
+@pytest.fixture(scope="session")
+def template_database(servers: Servers) -> str:
+    """A migrated database that nobody connects to, for cloning."""
+    from offing.resources import migrations_dir
+    from offing.storage.migrate import migrate
+
+    name = "offing_template"
+    _as_owner(servers, f"create database {name}")
+    migrate(
+        at_database(servers.owner_url, name),
+        folder=migrations_dir(),
+        app_role=servers.app_role,
+        app_password=servers.app_password,
+    )
+    return name
+
+
+@pytest.fixture
+def database(servers: Servers, template_database: str) -> Iterator[Database]:
+    """A migrated database of this test's own."""
+    name = f"t{next(_serial)}"
+    _as_owner(servers, f"create database {name} template {template_database}")
+    yield Database(name, at_database(servers.owner_url, name), at_database(servers.app_url, name))
+    _as_owner(servers, f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def owner_url(database: Database) -> str:
+    return database.owner_url
+
+
+@pytest.fixture
+def app_url(database: Database) -> str:
+    return database.app_url
+
+
+@pytest.fixture
+def redis_url(servers: Servers) -> str:
+    with redis.Redis.from_url(servers.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
+        client.flushall()  # pyright: ignore[reportUnknownMemberType]
+    return servers.redis_url
+
+
+def at_database(url: str, name: str) -> str:
+    """`url` with another database."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+
+
+def _as_owner(servers: Servers, statement: str) -> None:
+    with psycopg.connect(servers.owner_url, autocommit=True) as connection:
+        connection.execute(statement)  # pyright: ignore[reportArgumentType, reportCallIssue]
