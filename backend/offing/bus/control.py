@@ -1,0 +1,38 @@
+"""Telling the worker that holds a run to look at what people want of it; heartbeats find out as well, later."""
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+CHANNEL = "offing:control"
+
+log = structlog.get_logger()
+
+
+class Control:
+    """Hints about cancel, pause and messages. Best effort both ways."""
+
+    def __init__(self, redis_url: str) -> None:
+        self._redis = Redis.from_url(redis_url, socket_connect_timeout=2, health_check_interval=10)
+
+    async def nudge(self, run: UUID) -> None:
+        """Ask whoever holds the run to look at it now."""
+        try:
+            await self._redis.publish(CHANNEL, str(run))
+        except (RedisError, OSError) as error:
+            log.warning("nudge not published", run=str(run), error=type(error).__name__)
+
+    async def nudges(self) -> AsyncIterator[UUID]:
+        """Runs that somebody asked to look at, until the connection breaks, which raises RedisError."""
+        async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
+            await pubsub.subscribe(CHANNEL)
+            while True:
+                message = await pubsub.get_message(timeout=5.0)
+                if message is not None:
+                    yield UUID(message["data"].decode())
+
+    async def close(self) -> None:
+        await self._redis.aclose()

@@ -1,0 +1,68 @@
+"""Telling workers to look at a run: a Celery message by task name, which carries a run's id and nothing else."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
+
+import structlog
+
+ADVANCE = "offing.advance"
+"""Name of the workers' one task."""
+
+QUEUE = "offing"
+
+log = structlog.get_logger()
+
+
+class Wake(Protocol):
+    """Anything that can tell workers about runs. Never raises for an absent broker: the sweeper repeats hints."""
+
+    async def __call__(self, runs: Iterable[UUID]) -> None: ...
+
+
+def broker_url(redis_url: str) -> str:
+    """The same Redis as Celery's transport spells it: `unix:///path?db=0` becomes `redis+socket://…`."""
+    parts = urlsplit(redis_url)
+    if parts.scheme != "unix":
+        return redis_url
+    return f"redis+socket://{parts.path}?virtual_host={parse_qs(parts.query).get('db', ['0'])[0]}"
+
+
+def transport_options() -> dict[str, Any]:
+    """How kombu talks to Redis, for publishers and workers alike. Seconds."""
+    return {
+        "socket_connect_timeout": 2,
+        "socket_timeout": 10,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+        "visibility_timeout": 600,
+    }
+
+
+class CeleryWake:
+    """Publishes by task name, off the event loop, because kombu's connection blocks."""
+
+    def __init__(self, redis_url: str) -> None:
+        from celery import Celery
+
+        self._app = Celery("offing", broker=broker_url(redis_url), set_as_current=False)
+        self._app.conf.update(
+            broker_transport_options=transport_options(),
+            task_ignore_result=True,
+            task_serializer="json",
+            broker_connection_retry=False,
+        )
+
+    async def __call__(self, runs: Iterable[UUID]) -> None:
+        names = [str(run) for run in runs]
+        if names:
+            await asyncio.to_thread(self._publish, names)
+
+    def _publish(self, names: list[str]) -> None:
+        try:
+            for name in names:
+                self._app.send_task(ADVANCE, args=[name], queue=QUEUE, retry=False, ignore_result=True)
+        except Exception as error:  # whatever kombu raises, the run is stored and the sweeper repeats the hint
+            log.warning("hint not published", runs=len(names), error=type(error).__name__)

@@ -1,0 +1,278 @@
+"""LangGraph's checkpoints of a run, fenced: a worker that lost the run cannot save.
+
+The only home of the saver. State is small by rule, so a checkpoint is one row with its values in it. Within a turn
+checkpoints stay in memory, because a node that runs again reads its calls back from the journal; the first superstep of
+each new turn and whatever is left at the end of a slice are written. Pending writes are kept only for interrupts.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from psycopg.types.json import Jsonb
+
+from offing.core.errors import Fenced, StateTooLarge
+from offing.core.run import Fence
+from offing.storage.pool import Connection, Database
+
+LIMIT = 256 * 1024
+"""Bytes of one checkpoint. Content belongs in steps."""
+
+GUARD = """
+    select 1 from run
+     where id = %(run)s and fence = %(fence)s and status = 'running' and lease_live(lease_until, %(term)s) for share
+"""
+"""Shared, so that a claim waits until the checkpoint is in: check and write are one."""
+
+PUT = f"""
+    with guard as ({GUARD})
+    insert into checkpoint (thread_id, ns, checkpoint_id, parent_id, tenant_id, run_id, fence, superstep, turn, body,
+                            metadata)
+    select %(thread)s, %(ns)s, %(id)s, %(parent)s, %(tenant)s, %(run)s, %(fence)s, %(superstep)s, %(turn)s, %(body)s,
+           %(metadata)s
+      from guard
+    on conflict (thread_id, ns, checkpoint_id) do update set body = excluded.body, metadata = excluded.metadata
+    returning 1
+"""
+
+PUT_WRITE = f"""
+    with guard as ({GUARD})
+    insert into checkpoint_write (thread_id, ns, checkpoint_id, task_id, idx, tenant_id, run_id, task_path, channel,
+                                  type, body)
+    select %(thread)s, %(ns)s, %(id)s, %(task)s, %(idx)s, %(tenant)s, %(run)s, %(path)s, %(channel)s, %(type)s,
+           %(body)s
+      from guard
+    on conflict (thread_id, ns, checkpoint_id, task_id, idx)
+    do update set channel = excluded.channel, type = excluded.type, body = excluded.body
+    returning 1
+"""
+
+FOUND = "checkpoint_id, parent_id, body, metadata, run_id, superstep"
+
+LATEST = f"select {FOUND} from checkpoint where thread_id = %s and ns = %s order by checkpoint_id desc limit 1"
+
+EXACT = f"select {FOUND} from checkpoint where thread_id = %s and ns = %s and checkpoint_id = %s"
+
+HISTORY = f"""
+    select {FOUND} from checkpoint
+     where thread_id = %s and ns = %s and (%s::text is null or checkpoint_id < %s)
+     order by checkpoint_id desc limit %s
+"""
+
+WRITES = """
+    select task_id, channel, type, body from checkpoint_write
+     where thread_id = %s and ns = %s and checkpoint_id = %s order by task_id, idx
+"""
+
+
+FORGET = "delete from checkpoint where thread_id = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsaved:
+    """A checkpoint that is in memory only."""
+
+    config: RunnableConfig
+    checkpoint: Checkpoint
+    metadata: CheckpointMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a run stands according to its latest checkpoint."""
+
+    run: UUID
+    """The run that wrote it; another than ours: our run has not begun."""
+    superstep: int
+
+
+def serializer() -> JsonPlusSerializer:
+    """msgpack with no types but plain data and LangGraph's own; a stored blob can never name code to run."""
+    return JsonPlusSerializer(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
+
+
+class FencedSaver(BaseCheckpointSaver[str]):
+    """The saver of one claim. Not shared between runs, so it needs no lock."""
+
+    def __init__(self, database: Database, fence: Fence, *, term: float, turn_key: str = "") -> None:
+        super().__init__(serde=serializer())
+        self._database, self._fence, self._term, self._turn_key = database, fence, term, turn_key
+        self._unsaved: dict[str, _Unsaved] = {}
+        self._saved: dict[str, tuple[str, object]] = {}
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        ns, wanted = _where(config)
+        if wanted is None and (unsaved := self._unsaved.get(ns)):
+            return CheckpointTuple(unsaved.config, unsaved.checkpoint, unsaved.metadata, None, [])
+        async with self._database.transaction(self._fence.tenant) as connection:
+            return await self._read(connection, ns, wanted)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        ns, _ = _where(config)
+        saved_as = _config(self._fence.thread, ns, checkpoint["id"])
+        self._unsaved[ns] = _Unsaved(saved_as, checkpoint, get_checkpoint_metadata(config, metadata))
+        if not self._within_turn(ns, checkpoint):
+            async with self._database.transaction(self._fence.tenant) as connection:
+                await self.flush(connection)
+        return saved_as
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        special = [(WRITES_IDX_MAP[channel], channel, value) for channel, value in writes if channel in WRITES_IDX_MAP]
+        if not special:
+            return
+        async with self._database.transaction(self._fence.tenant) as connection:
+            await self.flush(connection)
+            for idx, channel, value in special:
+                await self._put_write(connection, config, task_id, task_path, idx, channel, value)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        ns, _ = _where(config or {})
+        edge = _where(before)[1] if before else None
+        parameters = (self._fence.thread, ns, edge, edge, limit or 10_000)
+        async with self._database.transaction(self._fence.tenant) as connection:
+            rows = await (await connection.execute(HISTORY, parameters)).fetchall()
+        for row in rows:
+            yield self._tuple(ns, row, [])
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        async with self._database.transaction(self._fence.tenant) as connection:
+            await connection.execute(FORGET, (thread_id,))
+
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        """Versions that sort as text; fixed width keeps them short."""
+        return f"{int(current) + 1 if current else 1:08d}"
+
+    async def position(self) -> Position | None:
+        """Where the thread stands. None: nothing was ever saved."""
+        async with self._database.transaction(self._fence.tenant) as connection:
+            row = await (await connection.execute(LATEST, (self._fence.thread, ""))).fetchone()
+        return None if row is None else Position(row[4], row[5])
+
+    async def flush(self, connection: Connection) -> None:
+        """Write what is in memory only, in the caller's transaction. Raises Fenced when the run is no longer ours."""
+        for ns, unsaved in list(self._unsaved.items()):
+            await self._put(connection, ns, unsaved)
+            self._saved[ns] = (unsaved.checkpoint["id"], self._turn(unsaved.checkpoint))
+        self._unsaved.clear()
+
+    def _within_turn(self, ns: str, checkpoint: Checkpoint) -> bool:
+        known = self._saved.get(ns)
+        return bool(self._turn_key) and known is not None and known[1] == self._turn(checkpoint)
+
+    def _turn(self, checkpoint: Checkpoint) -> int | None:
+        return checkpoint["channel_values"].get(self._turn_key) if self._turn_key else None
+
+    async def _put(self, connection: Connection, ns: str, unsaved: _Unsaved) -> None:
+        _, body = self.serde.dumps_typed(unsaved.checkpoint)
+        if len(body) > LIMIT:
+            raise StateTooLarge(_too_large(unsaved.checkpoint, len(body)))
+        parameters = {
+            **self._guard(),
+            "ns": ns,
+            "id": unsaved.checkpoint["id"],
+            "parent": self._saved.get(ns, (None, None))[0],
+            "superstep": unsaved.metadata.get("step", -1),
+            "turn": self._turn(unsaved.checkpoint),
+            "body": body,
+            "metadata": Jsonb(unsaved.metadata, dumps=orjson.dumps),
+        }
+        if await (await connection.execute(PUT, parameters)).fetchone() is None:
+            raise Fenced(str(self._fence.run), self._fence.number)
+
+    async def _put_write(
+        self, connection: Connection, config: RunnableConfig, task: str, path: str, idx: int, channel: str, value: Any
+    ) -> None:
+        ns, checkpoint_id = _where(config)
+        kind, body = self.serde.dumps_typed(value)
+        parameters = {
+            **self._guard(),
+            "ns": ns,
+            "id": checkpoint_id,
+            "task": task,
+            "idx": idx,
+            "path": path,
+            "channel": channel,
+            "type": kind,
+            "body": body,
+        }
+        if await (await connection.execute(PUT_WRITE, parameters)).fetchone() is None:
+            raise Fenced(str(self._fence.run), self._fence.number)
+
+    def _guard(self) -> dict[str, Any]:
+        fence = self._fence
+        return {
+            "run": fence.run,
+            "fence": fence.number,
+            "term": f"{self._term} seconds",
+            "thread": fence.thread,
+            "tenant": fence.tenant,
+        }
+
+    async def _read(self, connection: Connection, ns: str, wanted: str | None) -> CheckpointTuple | None:
+        thread = self._fence.thread
+        query, parameters = (LATEST, (thread, ns)) if wanted is None else (EXACT, (thread, ns, wanted))
+        row = await (await connection.execute(query, parameters)).fetchone()
+        if row is None:
+            return None
+        writes = await (await connection.execute(WRITES, (thread, ns, row[0]))).fetchall()
+        found = self._tuple(ns, row, writes)
+        self._saved[ns] = (row[0], self._turn(found.checkpoint))
+        return found
+
+    def _tuple(self, ns: str, row: Sequence[Any], writes: Sequence[Sequence[Any]]) -> CheckpointTuple:
+        checkpoint_id, parent, body, metadata = row[:4]
+        pending = [(task, channel, self.serde.loads_typed((kind, blob))) for task, channel, kind, blob in writes]
+        return CheckpointTuple(
+            _config(self._fence.thread, ns, checkpoint_id),
+            self.serde.loads_typed(("msgpack", body)),
+            metadata,
+            _config(self._fence.thread, ns, parent) if parent else None,
+            pending,
+        )
+
+
+def _where(config: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Namespace and checkpoint id of a config; None: the latest."""
+    configurable = config.get("configurable", {})
+    return configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id")
+
+
+def _config(thread: UUID | None, ns: str, checkpoint_id: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": str(thread), "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
+
+
+def _too_large(checkpoint: Checkpoint, size: int) -> str:
+    values = checkpoint["channel_values"]
+    largest = max(values, key=lambda name: len(repr(values[name])), default="")
+    return (
+        f"The graph's state has {size} bytes, over {LIMIT}. Its largest key is {largest!r}: "
+        "record its content as a step and keep the step's seq."
+    )

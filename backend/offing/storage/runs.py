@@ -1,0 +1,332 @@
+"""Runs as rows: submitting, claiming, handing back, and what people ask of a run.
+
+The only home of the run protocol's statements but for appending, which is in `storage.steps`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import orjson
+from psycopg.errors import UniqueViolation
+from psycopg.types.json import Jsonb
+
+from offing.core.errors import Conflict, Fenced, NotFound
+from offing.core.model import EngineChoice
+from offing.core.run import TERMINAL, Budget, CancelMode, Fence, RunStatus, Spent, StopReason
+from offing.storage.pool import Connection, Database
+
+COLUMNS = """
+    id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget, scope, seed, status,
+    stop_reason, error, waiting_for, fence, cancel_mode, pause_requested, deadline_at, turns, tokens, usd, work_seconds,
+    next_seq, created_at, started_at, ended_at, traceparent
+"""
+
+INSERT_THREAD = "insert into thread (id, tenant_id, title) values (%s, %s, %s)"
+
+INSERT_RUN = f"""
+    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
+                     scope, seed, idempotency_key, request_sha256, traceparent, deadline_at, status)
+    values (%(id)s, %(tenant)s, %(thread)s, %(graph)s, %(graph_version)s, %(question)s, %(engines)s, %(policy)s,
+            %(policy_sha256)s, %(budget)s, %(scope)s, %(seed)s, %(idempotency_key)s, %(request_sha256)s,
+            %(traceparent)s, %(deadline)s, 'queued')
+    returning {COLUMNS}
+"""
+
+EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempotency_key = %s"
+
+BY_ID = f"select {COLUMNS} from run where id = %s"
+
+LOCKED = f"select {COLUMNS} from run where id = %s for update"
+
+CLAIM = "select tenant, fence, thread, lost, stalled from app.claim_run(%s, %s, %s)"
+
+HEARTBEAT = "select run, cancel_mode, pause_requested, overdue from app.heartbeat(%s, %s, %s)"
+
+SWEEP = "select app.sweep_runs(%s, %s, %s)"
+
+HAND_BACK = """
+    update run
+       set status = %(status)s, owner = null, lease_until = null, stop_reason = %(stop_reason)s, error = %(error)s,
+           waiting_for = %(waiting_for)s, not_before = clock_timestamp() + %(wait)s::interval,
+           pause_requested = pause_requested and %(status)s = 'queued',
+           queued_at = case when %(status)s = 'queued' then clock_timestamp() else queued_at end,
+           published_at = clock_timestamp(),
+           ended_at = case when %(status)s in ('done', 'failed', 'cancelled', 'dead') then clock_timestamp() end
+     where id = %(run)s and fence = %(fence)s and status = 'running' and lease_live(lease_until, %(term)s)
+    returning id
+"""
+"""A worker lets go of a run it still owns."""
+
+SET_STATUS = """
+    update run
+       set status = %(status)s, stop_reason = %(stop_reason)s, waiting_for = %(waiting_for)s, not_before = null,
+           pause_requested = false, queued_at = clock_timestamp(), published_at = clock_timestamp(),
+           ended_at = case when %(status)s in ('done', 'failed', 'cancelled', 'dead') then clock_timestamp() end
+     where id = %(run)s
+"""
+"""Outside a claim, on a row that the transaction has locked."""
+
+WANT_CANCEL = "update run set cancel_mode = %s where id = %s"
+
+WANT_PAUSE = "update run set pause_requested = %s where id = %s"
+
+EARLIER_ANSWERS = """
+    select run.question, coalesce(report.body->'answer'->>'text', report.body->>'title')
+      from run join lateral (select body from report where report.run_id = run.id order by version desc limit 1)
+        as report on true
+     where run.thread_id = %s and run.id <> %s and run.status = 'done'
+     order by run.created_at desc limit %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as stored."""
+
+    id: UUID
+    thread: UUID
+    graph: str
+    graph_version: str
+    question: str
+    engines: dict[str, EngineChoice]
+    policy: dict[str, Any]
+    policy_sha256: str
+    budget: Budget
+    scope: dict[str, Any]
+    seed: int
+    status: RunStatus
+    stop_reason: StopReason | None
+    error: str | None
+    waiting_for: str | None
+    fence: int
+    cancel_mode: CancelMode | None
+    pause_requested: bool
+    deadline: datetime | None
+    spent: Spent
+    last_seq: int
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    traceparent: str | None
+
+    @property
+    def terminal(self) -> bool:
+        return self.status in TERMINAL
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """What a submission stores."""
+
+    id: UUID
+    thread: UUID
+    graph: str
+    graph_version: str
+    question: str
+    engines: Mapping[str, EngineChoice]
+    policy: Mapping[str, Any]
+    policy_sha256: str
+    budget: Budget
+    scope: Mapping[str, Any]
+    seed: int = 0
+    deadline: datetime | None = None
+    idempotency_key: str | None = None
+    request_sha256: str | None = None
+    traceparent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker's hold on a run."""
+
+    fence: Fence
+    lost: bool
+    """The run was taken from a worker whose lease had passed."""
+    stalled: int
+    """Such losses in a row without progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a heartbeat learns about a run it still holds."""
+
+    run: UUID
+    cancel: CancelMode | None
+    pause: bool
+    overdue: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """How a slice ends."""
+
+    status: RunStatus
+    stop_reason: StopReason | None = None
+    error: str | None = None
+    waiting_for: str | None = None
+    wait_seconds: float | None = None
+    """For a waiting or queued run: not before then. None: at once, or when asked."""
+
+
+async def insert_thread(connection: Connection, tenant: UUID, thread: UUID, title: str) -> None:
+    await connection.execute(INSERT_THREAD, (thread, tenant, title))
+
+
+async def insert(connection: Connection, tenant: UUID, new: NewRun) -> RunRow:
+    """Store a submitted run. Raises Conflict when its thread has one that has not ended."""
+    try:
+        async with connection.transaction():
+            cursor = await connection.execute(INSERT_RUN, {**_stored(new), "tenant": tenant})
+            return run_of(await cursor.fetchone())
+    except UniqueViolation as error:
+        if error.diag.constraint_name != "run_one_active_a_thread":
+            raise
+        raise Conflict("This thread has a run that has not ended.", "Wait for it, or cancel it first.") from error
+
+
+async def submitted_before(connection: Connection, idempotency_key: str) -> tuple[RunRow, str] | None:
+    """The run that a key made earlier, with the hash of its request. None: the key is new."""
+    row = await (await connection.execute(EARLIER_SUBMISSION, (idempotency_key,))).fetchone()
+    return None if row is None else (run_of(row[:-1]), row[-1])
+
+
+async def by_id(connection: Connection, run: UUID) -> RunRow:
+    row = await (await connection.execute(BY_ID, (run,))).fetchone()
+    if row is None:
+        raise NotFound("run", str(run))
+    return run_of(row)
+
+
+async def locked(connection: Connection, run: UUID) -> RunRow:
+    """The run, held against claims and other wishes until the transaction ends."""
+    row = await (await connection.execute(LOCKED, (run,))).fetchone()
+    if row is None:
+        raise NotFound("run", str(run))
+    return run_of(row)
+
+
+async def claim(database: Database, run: UUID, worker: str, term: float) -> Claim | None:
+    """Take a run that nobody holds. None: there is nothing to take, and the hint can be dropped."""
+    rows = await database.platform(CLAIM, (run, worker, f"{term} seconds"))
+    if not rows:
+        return None
+    tenant, number, thread, lost, stalled = rows[0]
+    return Claim(Fence(tenant, run, number, thread), lost, stalled)
+
+
+async def sweep(database: Database, forgotten_after: float, term: float, most: int = 500) -> list[UUID]:
+    """Runs whose hint seems lost, marked as told again."""
+    rows = await database.platform(SWEEP, (f"{forgotten_after} seconds", f"{term} seconds", most))
+    return [run for (run,) in rows]
+
+
+async def hand_back(connection: Connection, fence: Fence, term: float, release: Release) -> None:
+    """End a claim. Raises Fenced when it is no longer ours."""
+    parameters = {
+        "run": fence.run,
+        "fence": fence.number,
+        "term": f"{term} seconds",
+        "status": release.status,
+        "stop_reason": release.stop_reason,
+        "error": release.error,
+        "waiting_for": release.waiting_for,
+        "wait": None if release.wait_seconds is None else f"{release.wait_seconds} seconds",
+    }
+    if await (await connection.execute(HAND_BACK, parameters)).fetchone() is None:
+        raise Fenced(str(fence.run), fence.number)
+
+
+async def set_status(
+    connection: Connection,
+    run: UUID,
+    status: RunStatus,
+    stop_reason: StopReason | None = None,
+    waiting_for: str | None = None,
+) -> None:
+    """Move a run that no worker holds. The caller has locked it and knows that the move is allowed."""
+    parameters = {"run": run, "status": status, "stop_reason": stop_reason, "waiting_for": waiting_for}
+    await connection.execute(SET_STATUS, parameters)
+
+
+async def want_cancel(connection: Connection, run: UUID, mode: CancelMode) -> None:
+    await connection.execute(WANT_CANCEL, (mode, run))
+
+
+async def want_pause(connection: Connection, run: UUID, wanted: bool) -> None:
+    await connection.execute(WANT_PAUSE, (wanted, run))
+
+
+async def earlier_answers(connection: Connection, thread: UUID, run: UUID, most: int) -> tuple[tuple[str, str], ...]:
+    """Questions and short answers of a thread's earlier runs, oldest first."""
+    rows = await (await connection.execute(EARLIER_ANSWERS, (thread, run, most))).fetchall()
+    return tuple((question, answer) for question, answer in reversed(rows))
+
+
+def run_of(row: Sequence[Any] | None) -> RunRow:
+    """A row of `COLUMNS` as a run."""
+    assert row is not None
+    (id_, thread, graph, version, question, engines, policy, policy_sha256, budget, scope, seed, status) = row[:12]
+    (stop, error, waiting, fence, cancel, pause, deadline, turns, tokens, usd, seconds) = row[12:23]
+    (next_seq, created, started, ended, traceparent) = row[23:28]
+    return RunRow(
+        id_,
+        thread,
+        graph,
+        version,
+        question,
+        {role: EngineChoice.model_validate(choice) for role, choice in engines.items()},
+        policy,
+        policy_sha256,
+        budget_of(budget),
+        scope,
+        seed,
+        RunStatus(status),
+        StopReason(stop) if stop else None,
+        error,
+        waiting,
+        fence,
+        CancelMode(cancel) if cancel else None,
+        pause,
+        deadline,
+        Spent(turns, tokens, usd, seconds),
+        next_seq - 1,
+        created,
+        started,
+        ended,
+        traceparent,
+    )
+
+
+def budget_of(stored: Mapping[str, Any]) -> Budget:
+    usd = stored.get("usd")
+    return Budget(stored["turns"], stored.get("tokens"), None if usd is None else Decimal(usd), stored.get("seconds"))
+
+
+def _stored(new: NewRun) -> dict[str, Any]:
+    budget = new.budget
+    usd = None if budget.usd is None else str(budget.usd)
+    return {
+        "id": new.id,
+        "thread": new.thread,
+        "graph": new.graph,
+        "graph_version": new.graph_version,
+        "question": new.question,
+        "engines": _jsonb({role: choice.model_dump() for role, choice in new.engines.items()}),
+        "policy": _jsonb(new.policy),
+        "policy_sha256": new.policy_sha256,
+        "budget": _jsonb({"turns": budget.turns, "tokens": budget.tokens, "usd": usd, "seconds": budget.seconds}),
+        "scope": _jsonb(new.scope),
+        "seed": new.seed,
+        "deadline": new.deadline,
+        "idempotency_key": new.idempotency_key,
+        "request_sha256": new.request_sha256,
+        "traceparent": new.traceparent,
+    }
+
+
+def _jsonb(value: object) -> Jsonb:
+    return Jsonb(value, dumps=orjson.dumps)

@@ -1,0 +1,62 @@
+"""Money of a tenant and day: set aside before a call, booked after it. The only home of the tenant's cap."""
+
+from decimal import Decimal
+
+from offing.core.errors import Fenced
+from offing.core.run import Fence
+from offing.storage.pool import Connection
+
+RESERVE = """
+    insert into spend as s (tenant_id, day, reserved) values (%(tenant)s, current_date, %(usd)s)
+    on conflict (tenant_id, day) do update set reserved = s.reserved + excluded.reserved
+     where s.used + s.reserved + excluded.reserved
+           <= coalesce((select daily_spend_usd from tenant where id = %(tenant)s), 'Infinity')
+    returning 1
+"""
+"""No row: the tenant's cap leaves no room. A first reservation of the day is checked by OVER_CAP."""
+
+OVER_CAP = "select coalesce(daily_spend_usd < %s, false) from tenant where id = %s"
+
+HOLD = """
+    update run set reserved_usd = reserved_usd + %s
+     where id = %s and fence = %s and status = 'running' returning 1
+"""
+
+SETTLE = """
+    update spend set reserved = greatest(0, reserved - %s), used = used + %s
+     where tenant_id = %s and day = current_date
+"""
+
+RELEASE_LEFTOVER = """
+    with left_over as (
+      update run r set reserved_usd = 0
+        from (select id, reserved_usd from run where id = %s and fence = %s and reserved_usd > 0 for update) as old
+       where r.id = old.id returning old.reserved_usd)
+    update spend set reserved = greatest(0, reserved - (select reserved_usd from left_over))
+     where tenant_id = %s and day = current_date and exists (select from left_over)
+"""
+"""What a lost worker had set aside for calls whose outcome nobody knows."""
+
+
+async def reserve(connection: Connection, fence: Fence, usd: Decimal) -> bool:
+    """Set money aside. False: the tenant's cap for the day leaves no room for it."""
+    over = await (await connection.execute(OVER_CAP, (usd, fence.tenant))).fetchone()
+    if over == (True,):
+        return False
+    row = await (await connection.execute(RESERVE, {"tenant": fence.tenant, "usd": usd})).fetchone()
+    if row is None:
+        return False
+    if await (await connection.execute(HOLD, (usd, fence.run, fence.number))).fetchone() is None:
+        raise Fenced(str(fence.run), fence.number)
+    return True
+
+
+async def settle(connection: Connection, fence: Fence, reserved: Decimal, used: Decimal) -> None:
+    """Give back what was set aside and book what was used."""
+    await connection.execute(SETTLE, (reserved, used, fence.tenant))
+    await connection.execute(HOLD, (-reserved, fence.run, fence.number))
+
+
+async def release_leftover(connection: Connection, fence: Fence) -> None:
+    """At the start of a claim: free what an earlier, lost claim still held."""
+    await connection.execute(RELEASE_LEFTOVER, (fence.run, fence.number, fence.tenant))
