@@ -201,6 +201,11 @@ class SourcePage(Page):
     total: int
 
 
+class CollectionOut(Wire):
+    name: str = Field(description="Empty: sources that were uploaded one by one.")
+    count: int
+
+
 class UploadedOut(Wire):
     """What became of one uploaded file."""
 

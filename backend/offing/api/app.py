@@ -1,0 +1,63 @@
+"""The HTTP application: routers, guards and the page, put together; its lifespan owns the clients."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, Depends, FastAPI
+
+from offing.api import openapi, problems
+from offing.api.auth import authenticated
+from offing.api.guard import Guard, allowed_hosts
+from offing.api.routes import events, library, platform, reports, runs, session, threads
+from offing.api.routes.responses import GUARDED, OPEN
+from offing.settings import Settings
+
+MOST_BODY = 1_000_000
+"""Bytes of a request but an upload."""
+
+PREFIX = "/api/v1"
+
+
+def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
+    """The application. `hosts`: names besides loopback that requests may be addressed to.
+
+    Nothing is connected before its lifespan begins.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        raise NotImplementedError
+        yield
+
+    app = FastAPI(
+        title="Offing",
+        version="0.1.0",
+        description="Long-horizon research runs, their steps as they happen, and cited reports.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=f"{PREFIX}/openapi.json",
+        lifespan=lifespan,
+        generate_unique_id_function=lambda route: route.name,
+        max_body_size=MOST_BODY,
+    )
+    _install_routes(app)
+    problems.install(app)
+    app.add_middleware(problems.Surprises)
+    app.add_middleware(Guard, hosts=allowed_hosts(settings.host, hosts))
+    app.openapi = lambda: _described(app)
+    return app
+
+
+def _install_routes(app: FastAPI) -> None:
+    known = APIRouter(dependencies=[Depends(authenticated)], responses=GUARDED)
+    for part in (runs, events, reports, threads, library, session, platform):
+        known.include_router(part.router)
+    app.include_router(known, prefix=PREFIX)
+    app.include_router(platform.health, prefix=PREFIX, responses=OPEN)
+    app.include_router(session.login, responses=OPEN)
+
+
+def _described(app: FastAPI) -> dict[str, object]:
+    if app.openapi_schema is None:
+        app.openapi_schema = openapi.describe(app)
+    return app.openapi_schema

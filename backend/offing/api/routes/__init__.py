@@ -1,0 +1,1 @@
+"""Routes, one file a noun, all thin: they read the request, call a service, and shape the answer."""

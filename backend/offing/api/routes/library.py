@@ -1,0 +1,100 @@
+"""The library: documents, search, and passages in context."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+
+from offing.api.auth import Known
+from offing.api.parts import Held
+from offing.api.routes.responses import NO_SOURCE, TOO_LARGE
+from offing.api.schemas import CollectionOut, ErasedOut, HitPage, PassageOut, SourceOut, SourcePage, UploadOut
+from offing.api.strict import StrictRoute
+
+router = APIRouter(prefix="/library", tags=["library"], route_class=StrictRoute)
+
+Collection = Annotated[str | None, Query(max_length=500, description="Absent: all of them.")]
+
+UPLOAD: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["files"],
+                    "properties": {
+                        "files": {
+                            "type": "array",
+                            "items": {"type": "string", "format": "binary"},
+                            "description": "PDF, HTML, Markdown, plain text or DOCX; 25 MB each.",
+                        },
+                        "collection": {"type": "string", "maxLength": 500, "default": ""},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+@router.get("")
+async def list_sources(
+    caller: Known,
+    held: Held,
+    collection: Collection = None,
+    q: Annotated[str | None, Query(max_length=200, description="Part of the name or title.")] = None,
+    cursor: Annotated[str | None, Query(max_length=200)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> SourcePage:
+    """Sources, newest first."""
+    raise NotImplementedError
+
+
+@router.post("", openapi_extra=UPLOAD, responses=TOO_LARGE)
+async def upload(caller: Known, held: Held, request: Request) -> UploadOut:
+    """Add documents. Each file has an outcome of its own; bytes already known are not read again."""
+    raise NotImplementedError
+
+
+@router.get("/collections")
+async def list_collections(caller: Known, held: Held) -> list[CollectionOut]:
+    """Collections with the number of their sources."""
+    raise NotImplementedError
+
+
+@router.get("/search")
+async def search_library(
+    caller: Known,
+    held: Held,
+    q: Annotated[str, Query(min_length=1, max_length=1000, examples=["connection pooling"])],
+    limit: Annotated[int, Query(ge=1, le=50)] = 10,
+    collection: Collection = None,
+) -> HitPage:
+    """The best passages for some words."""
+    raise NotImplementedError
+
+
+@router.get("/sources/{source_id}", responses=NO_SOURCE)
+async def get_source(caller: Known, held: Held, source_id: UUID) -> SourceOut:
+    """One source."""
+    raise NotImplementedError
+
+
+@router.delete("/sources/{source_id}", responses=NO_SOURCE)
+async def erase_source(caller: Known, held: Held, source_id: UUID) -> ErasedOut:
+    """Erase a source: its bytes where nothing else uses them, its text, passages, and copies in steps and reports."""
+    raise NotImplementedError
+
+
+@router.get("/passages", responses=NO_SOURCE)
+async def get_passage(
+    caller: Known,
+    held: Held,
+    artefact: UUID,
+    start: Annotated[int, Query(ge=0, le=2**31 - 1, description="First code point.")],
+    end: Annotated[int, Query(ge=0, le=2**31 - 1, description="Code point after the last.")],
+    around: Annotated[int, Query(ge=0, le=5000, description="Code points to show on either side.")] = 600,
+) -> PassageOut:
+    """A span of stored text, with what stands around it."""
+    raise NotImplementedError

@@ -1,0 +1,31 @@
+"""Threads: questions that follow one another."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from offing.api.auth import Known
+from offing.api.parts import Held
+from offing.api.routes.responses import problems
+from offing.api.schemas import ThreadOut, ThreadPage
+from offing.api.strict import StrictRoute
+
+router = APIRouter(prefix="/threads", tags=["threads"], route_class=StrictRoute)
+
+
+@router.get("")
+async def list_threads(
+    caller: Known,
+    held: Held,
+    cursor: Annotated[str | None, Query(max_length=200)] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 30,
+) -> ThreadPage:
+    """Threads with their runs, newest first."""
+    raise NotImplementedError
+
+
+@router.get("/{thread_id}", responses=problems(_404="There is no such thread."))
+async def get_thread(caller: Known, held: Held, thread_id: UUID) -> ThreadOut:
+    """A thread with its runs, oldest first. To follow up, submit a run with its thread_id."""
+    raise NotImplementedError
