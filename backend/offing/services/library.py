@@ -1,0 +1,377 @@
+"""The library: taking documents in, finding passages, and reading stored text. Erasure is in `services.erasure`.
+
+The only home of what becomes of a file: bytes that are known are never read again, whatever they are called.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Literal
+from uuid import UUID
+
+from offing.clock import new_id
+from offing.core.errors import InvalidInput, NotFound
+from offing.core.tool import Span
+from offing.library import digest
+from offing.library.extraction import MOST_BYTES, Refused
+from offing.library.folder import documents_in
+from offing.library.readers import Document, Readers
+from offing.library.terms import terms
+from offing.storage import library as rows
+from offing.storage import passages as texts
+from offing.storage import search as ranking
+from offing.storage.library import SourceRow
+from offing.storage.passages import PassageRow, PostingRow
+from offing.storage.pool import Connection, Database
+from offing.storage.search import HitRow
+from offing.tools.tool import FoundPassage, LibraryPort, Window
+
+Outcome = Literal["added", "unchanged", "replaced", "refused"]
+Progress = Callable[[int, int, str], None]
+"""Called with files done, files in all, and the name of the last one."""
+
+MOST_TERMS = 40
+"""Terms of a query that are looked up; the rest of a very long question adds nothing but time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of one file."""
+
+    name: str
+    outcome: Outcome
+    source: UUID | None
+    """None: it was refused."""
+    problem: str = ""
+    """Why it was refused, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderIngested:
+    """What became of a folder."""
+
+    collection: str
+    """The folder's absolute path; what a run's scope names."""
+    files: tuple[Ingested, ...]
+    skipped: dict[str, int]
+    """Files of types that are not read, by suffix."""
+    gone: int
+    """Documents that are no longer in the folder and were taken out of search."""
+    cut_short: bool
+    """The folder has more files than one library takes from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file as a person sent it."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryScope:
+    """What of the library may be seen. Empty: all of it."""
+
+    collections: tuple[str, ...] = ()
+    sources: tuple[UUID, ...] = ()
+
+
+EVERYTHING = LibraryScope()
+
+
+@dataclass(frozen=True, slots=True)
+class InContext:
+    """A span with the text around it."""
+
+    artefact: UUID
+    source: UUID
+    title: str
+    name: str
+    start: int
+    end: int
+    before: str
+    text: str
+    after: str
+    snapshot: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file to take in. `load` reads its bytes again, so that no batch is held in memory."""
+
+    name: str
+    sha256: bytes
+    load: Callable[[], bytes]
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Where an ingestion stands."""
+
+    tenant: UUID
+    collection: str
+    total: int
+    on_progress: Progress
+    outcomes: dict[str, Ingested] = field(default_factory=dict[str, Ingested])
+
+    def settle(self, name: str, outcome: Outcome, source: UUID | None = None, problem: str = "") -> None:
+        self.outcomes[name] = Ingested(name, outcome, source, problem)
+        self.on_progress(len(self.outcomes), self.total, name)
+
+
+def _silent(done: int, total: int, name: str) -> None:
+    pass
+
+
+async def ingest_folder(
+    db: Database, tenant: UUID, folder: Path, on_progress: Progress = _silent, *, readers: Readers | None = None
+) -> FolderIngested:
+    """Take in what is new in a folder. Raises InvalidInput when it cannot be read; single files are refused singly."""
+    listing = await asyncio.to_thread(documents_in, folder)
+    batch = _Batch(tenant, str(listing.root), len(listing.names), on_progress)
+    files = await asyncio.to_thread(_hashed, listing.root, listing.names, batch)
+    await _take_in(db, batch, files, readers)
+    gone = 0
+    if not listing.cut_short:
+        async with db.transaction(tenant) as connection:
+            gone = await rows.mark_gone(connection, tenant, batch.collection, listing.names)
+    outcomes = tuple(batch.outcomes[name] for name in listing.names)
+    return FolderIngested(batch.collection, outcomes, listing.skipped, gone, listing.cut_short)
+
+
+def _hashed(root: Path, names: Sequence[str], batch: _Batch) -> list[_File]:
+    """The files that can be read and are not too large; the others are refused at once."""
+    files: list[_File] = []
+    for name in names:
+        path = root / name
+        try:
+            if path.stat().st_size > MOST_BYTES:
+                batch.settle(name, "refused", problem=_too_large(path.stat().st_size))
+            else:
+                files.append(_File(name, hashlib.sha256(path.read_bytes()).digest(), path.read_bytes))
+        except OSError as error:
+            batch.settle(name, "refused", problem=f"It cannot be read: {error.strerror}. Check its permissions.")
+    return files
+
+
+def _too_large(size: int) -> str:
+    return f"The file has {size / 2**20:.0f} MB; {MOST_BYTES // 2**20} MB is the most. Split it."
+
+
+async def ingest_uploads(
+    db: Database, tenant: UUID, uploads: Sequence[Upload], *, readers: Readers | None = None
+) -> tuple[Ingested, ...]:
+    """Take in files that a person sent, in the order given. A name sent twice counts once, with its last bytes."""
+    named = {_safe_name(u.name): u.data for u in uploads}
+    batch = _Batch(tenant, "", len(named), _silent)
+    files: list[_File] = []
+    for name, data in named.items():
+        if len(data) > MOST_BYTES:
+            batch.settle(name, "refused", problem=_too_large(len(data)))
+        else:
+            files.append(_File(name, hashlib.sha256(data).digest(), lambda data=data: data))
+    await _take_in(db, batch, files, readers)
+    return tuple(batch.outcomes[name] for name in named)
+
+
+def _safe_name(name: str) -> str:
+    """A file's name without any folder, as a person may see it. Raises InvalidInput when nothing is left."""
+    bare = "".join(c for c in name.replace("\\", "/").rpartition("/")[2] if c.isprintable()).strip()[:200]
+    if bare in ("", ".", ".."):
+        raise InvalidInput("files", "a file has no usable name", "Give it a name such as report.pdf.")
+    return bare
+
+
+async def _take_in(db: Database, batch: _Batch, files: Sequence[_File], readers: Readers | None) -> None:
+    async with db.transaction(batch.tenant) as connection:
+        held = {s.name: s for s in await rows.held_sources(connection, batch.tenant, batch.collection, _names(files))}
+        known = await rows.known_texts(connection, batch.tenant, list({f.sha256 for f in files}))
+        back = [s.id for s in held.values() if s.gone]
+        if back:
+            await rows.mark_present(connection, batch.tenant, back)
+    ready = {sha: text for sha, text in known.items() if text.digest == digest.VERSION}
+    waiting: dict[bytes, list[_File]] = {}
+    for file in files:
+        before = held.get(file.name)
+        if before and before.snapshot == file.sha256 and file.sha256 in ready:
+            batch.settle(file.name, "unchanged", before.id)
+        else:
+            waiting.setdefault(file.sha256, []).append(file)
+    replaced = {s.name for s in held.values()}
+    for sha in [sha for sha in waiting if sha in ready]:
+        async with db.transaction(batch.tenant) as connection:
+            await _put(connection, batch, waiting.pop(sha), ready[sha].id, ready[sha].title, replaced)
+    if waiting:
+        async with _open(readers) as pool:
+            await asyncio.gather(*(_read_in(db, batch, pool, same, replaced) for same in waiting.values()))
+
+
+def _names(files: Iterable[_File]) -> list[str]:
+    return [f.name for f in files]
+
+
+@asynccontextmanager
+async def _open(readers: Readers | None) -> AsyncGenerator[Readers]:
+    if readers is not None:
+        yield readers
+        return
+    async with Readers() as own:
+        yield own
+
+
+async def _read_in(db: Database, batch: _Batch, readers: Readers, same: list[_File], replaced: set[str]) -> None:
+    """Read one document and store it under every name that its bytes have."""
+    file = same[0]
+    try:
+        async with readers.turn() as reader:
+            data = await asyncio.to_thread(file.load)
+            document = await reader.read(file.name, data)
+    except (Refused, OSError) as refusal:
+        for one in same:
+            batch.settle(one.name, "refused", problem=str(refusal))
+        return
+    new = rows.Artefact(
+        id=new_id(),
+        snapshot=hashlib.sha256(data).digest(),
+        media_type=document.media_type,
+        raw=data,
+        extractor=document.extractor,
+        sha256=hashlib.sha256(document.text.encode()).digest(),
+        text=document.text,
+        title=document.title,
+    )
+    async with db.transaction(batch.tenant) as connection:
+        artefact = await _store(connection, batch.tenant, new, document)
+        await _put(connection, batch, same, artefact, document.title, replaced)
+
+
+async def _store(connection: Connection, tenant: UUID, new: rows.Artefact, document: Document) -> UUID:
+    """The text's id, with its passages in place."""
+    artefact = await rows.add_artefact(connection, tenant, new)
+    if artefact is None:
+        known = (await rows.known_texts(connection, tenant, [new.snapshot]))[new.snapshot]
+        if known.digest == document.digest:
+            return known.id
+        artefact = known.id
+    await texts.put_digest(
+        connection,
+        tenant,
+        artefact,
+        document.digest,
+        [PassageRow(*p) for p in document.passages],
+        [PostingRow(*p) for p in document.postings],
+    )
+    return artefact
+
+
+async def _put(
+    connection: Connection, batch: _Batch, same: list[_File], artefact: UUID, title: str, replaced: set[str]
+) -> None:
+    for file in same:
+        source = await rows.put_source(
+            connection,
+            batch.tenant,
+            id=new_id(),
+            collection=batch.collection,
+            name=file.name,
+            title=title or _title_from(file.name),
+            artefact=artefact,
+        )
+        batch.settle(file.name, "replaced" if file.name in replaced else "added", source)
+
+
+def _title_from(name: str) -> str:
+    return PurePosixPath(name).stem.replace("_", " ").strip() or name
+
+
+async def search(db: Database, tenant: UUID, query: str, limit: int, scope: LibraryScope = EVERYTHING) -> list[HitRow]:
+    """The best passages for a query, best first. Empty when nothing matches or the query has no telling word."""
+    wanted = list(dict.fromkeys(terms(query)))[:MOST_TERMS]
+    if not wanted:
+        return []
+    async with db.transaction(tenant) as connection:
+        return await ranking.search(
+            connection, tenant, wanted, limit, collections=scope.collections, sources=scope.sources
+        )
+
+
+async def source(db: Database, tenant: UUID, id: UUID) -> SourceRow:
+    async with db.transaction(tenant) as connection:
+        found = await rows.source(connection, tenant, id)
+    if found is None:
+        raise NotFound("source", str(id))
+    return found
+
+
+async def sources(
+    db: Database,
+    tenant: UUID,
+    *,
+    collection: str | None = None,
+    text: str | None = None,
+    before: tuple[datetime, UUID] | None = None,
+    limit: int = 50,
+) -> tuple[list[SourceRow], int]:
+    """Sources, latest first, and how many match in all. `before`: time and id of the last one of the page before."""
+    async with db.transaction(tenant) as connection:
+        return await rows.list_sources(connection, tenant, collection=collection, text=text, before=before, limit=limit)
+
+
+async def texts_of(db: Database, tenant: UUID, spans: Sequence[Span]) -> tuple[str | None, ...]:
+    """The exact stored text of each span. None: it is not there (erased), or shorter than the span says."""
+    async with db.transaction(tenant) as connection:
+        return await texts.texts_of(connection, tenant, spans)
+
+
+async def passage_in_context(
+    db: Database, tenant: UUID, artefact: UUID, start: int, end: int, around: int = 600
+) -> InContext:
+    """A span and `around` code points on either side. Raises NotFound, or InvalidInput for a span not in the text."""
+    first = max(0, start - around)
+    async with db.transaction(tenant) as connection:
+        row = await texts.in_context(connection, tenant, artefact, first, end + around - first)
+    if row is None:
+        raise NotFound("text", str(artefact))
+    if not 0 <= start < end <= row.length:
+        raise InvalidInput("end", f"the text has {row.length} characters", "Ask for a span within it.")
+    at, stop = start - first, end - first
+    return InContext(
+        artefact, row.source, row.title, row.name, start, end,
+        before=row.text[:at], text=row.text[at:stop], after=row.text[stop:], snapshot=row.snapshot,
+    )  # fmt: skip
+
+
+def library_port(db: Database, tenant: UUID, scope: LibraryScope = EVERYTHING) -> LibraryPort:
+    """The library as the tools of one run see it."""
+    return _Port(db, tenant, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    db: Database
+    tenant: UUID
+    scope: LibraryScope
+
+    async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
+        hits = await search(self.db, self.tenant, query, limit, self.scope)
+        return tuple(
+            FoundPassage(h.artefact, h.source, h.title, h.name, h.heading, h.start, h.end, h.text, h.score)
+            for h in hits
+        )
+
+    async def read(self, wanted: str, start: int, length: int) -> Window | None:
+        async with self.db.transaction(self.tenant) as connection:
+            row = await texts.window(
+                connection, self.tenant, wanted, start, length,
+                collections=self.scope.collections, sources=self.scope.sources,
+            )  # fmt: skip
+        return row and Window(row.source, row.artefact, row.title, row.name, start, row.text, row.length)
+
+    async def suggest(self, wanted: str, limit: int) -> tuple[str, ...]:
+        hits = await search(self.db, self.tenant, wanted, limit * 3, self.scope)
+        return tuple(dict.fromkeys(h.name for h in hits))[:limit]

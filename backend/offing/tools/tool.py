@@ -1,0 +1,93 @@
+"""What a tool is, what it is given, and how it says that it could not. Knows no particular tool."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from offing.core.tool import ToolOutput, ToolSpec
+
+
+class ToolFailed(Exception):
+    """An expected failure: `ToolFailed(message)` says in a sentence what to do differently."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """A passage of the library that answers a query."""
+
+    artefact: UUID
+    source: UUID
+    title: str
+    name: str
+    heading: str
+    """Path of headings that it stands under. Empty: none."""
+    start: int
+    end: int
+    text: str
+    score: float
+    """Compares within one search only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of a source's text."""
+
+    source: UUID
+    artefact: UUID
+    title: str
+    name: str
+    start: int
+    text: str
+    total: int
+    """Code points of the whole text."""
+
+
+class LibraryPort(Protocol):
+    """The library as one run may see it: its tenant's, and of that the run's collections and sources."""
+
+    async def search(self, query: str, limit: int) -> tuple[FoundPassage, ...]:
+        """The best passages, best first. Empty: nothing matches."""
+        ...
+
+    async def read(self, wanted: str, start: int, length: int) -> Window | None:
+        """From code point `start` on, of the source with this id, name or title. None: there is none."""
+        ...
+
+    async def suggest(self, wanted: str, limit: int) -> tuple[str, ...]:
+        """Names of sources that resemble `wanted`, or the latest where none does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolScope:
+    """For whom a tool works, and what it may reach."""
+
+    tenant: UUID
+    run: UUID
+    idempotency_key: str
+    """The same on every repeat of the same call."""
+    library: LibraryPort
+    collections: tuple[str, ...] = ()
+    """Empty: all. The port enforces it; here it is for a tool's own words."""
+    sources: tuple[UUID, ...] = ()
+
+
+class Tool(Protocol):
+    """A declared capability. Raises `ToolFailed` for what a caller can put right; anything else is a fault."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def __call__(self, args: Any, scope: ToolScope) -> ToolOutput:
+        """Work on arguments that are an instance of `spec.args` already."""
+        ...
+
+
+class ToolArgs(BaseModel, frozen=True, extra="forbid"):
+    """Base of every tool's arguments: what is not declared is refused."""
