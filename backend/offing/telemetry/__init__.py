@@ -1,0 +1,1 @@
+"""How the platform is watched: logs, traces, metrics, and the redaction that all of them share."""

@@ -1,0 +1,40 @@
+"""Rows become Prometheus figures that can be added up and divided."""
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from offing.telemetry.metrics import EngineFigure, Figure, RunFigure, StepFigure, metrics_from
+
+
+def samples(*rows: Figure) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    families = text_string_to_metric_families(metrics_from(rows).decode())
+    return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
+
+
+def test_queue_wait_adds_up_over_the_statuses_of_a_graph() -> None:
+    got = samples(
+        RunFigure("agentflow", "done", 3, waited_seconds=1.5, started=3), RunFigure("agentflow", "queued", 2, 0.0, 0)
+    )
+    graph = ("graph", "agentflow")
+    assert got["offing_runs", (graph, ("status", "queued"))] == 2
+    assert got["offing_queue_wait_seconds_sum", (graph,)] == 1.5
+    assert got["offing_queue_wait_seconds_count", (graph,)] == 3
+
+
+def test_steps_and_engines_are_counted_with_their_failures() -> None:
+    got = samples(
+        StepFigure("tool", "search", 10, seconds=2.5, timed=9, failed=1),
+        EngineFigure("planner", "litellm", 'openai/"x"', 100, 20, 0.25, 2),
+    )
+    step = (("kind", "tool"), ("label", "search"))
+    call = (("engine", "litellm"), ("model", 'openai/"x"'), ("role", "planner"))
+    assert got["offing_steps_total", step] == 10
+    assert got["offing_step_failures_total", step] == 1
+    assert got["offing_step_seconds_count", step] == 9
+    assert got["offing_tokens_total", tuple(sorted([*call, ("direction", "output")]))] == 20
+    assert got["offing_cost_usd_total", call] == 0.25
+    assert got["offing_engine_failures_total", call] == 2
+
+
+def test_no_row_is_no_error() -> None:
+    assert samples() == {}
+    assert b"offing_runs" in metrics_from([])
