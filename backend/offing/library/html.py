@@ -1,0 +1,178 @@
+"""The text of a web page as Markdown: headings, paragraphs, lists, code and tables, without what surrounds them.
+
+A page that marks its main part is rendered as it stands, so that nothing of a reference page is lost; for one that does
+not, a boilerplate remover finds it, unless it throws most of the page away.
+"""
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from offing.library.extraction import Extracted, Refused, decode
+
+ENOUGH_WORDS = 30
+"""Words of a main part that is believed to be one."""
+LEAST_SHARE = 0.4
+"""Of the page's words that a boilerplate remover must leave to be believed."""
+
+_MAIN = ("//main", "//*[@role='main']", "//article", "//*[@id='content' or @id='main-content']")
+_DROPPED_TAGS = "script style noscript template svg nav header footer aside form button iframe head dialog"
+_BLOCK_TAGS = """
+    p div section article main ul ol li dl dt dd table tr pre blockquote h1 h2 h3 h4 h5 h6 figure figcaption hr br body
+    address details summary thead tbody tfoot caption
+"""
+_DROPPED, _BLOCKS = frozenset(_DROPPED_TAGS.split()), frozenset(_BLOCK_TAGS.split())
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+_NOISE = re.compile(r"[\u00b6\u200b\uf0c1]+|(?<=\S)#$")
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w-]{1,40})", re.IGNORECASE)
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+
+
+def read_html(data: bytes) -> Extracted:
+    """Raises `Refused` for what is not HTML after all."""
+    lxml_html, etree = import_module("lxml.html"), import_module("lxml.etree")
+    source = _DECLARATION.sub("", decoded(data))
+    try:
+        tree: Any = lxml_html.document_fromstring(source)
+    except (etree.LxmlError, ValueError):
+        raise Refused("The HTML cannot be parsed.", "Save the page again, or as plain text.") from None
+    extractor = f"html/1+lxml-{version('lxml')}+trafilatura-{version('trafilatura')}"
+    return Extracted(_text(tree, source), _title(tree), "text/html", extractor)
+
+
+def decoded(data: bytes) -> str:
+    """The page's characters: by its mark, by its own word, else as any text."""
+    named = _CHARSET.search(data[:4096])
+    if named and not data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return data.decode(named.group(1).decode())
+        except (LookupError, UnicodeDecodeError):
+            pass  # it names none, or not its own
+    return decode(data)[0]
+
+
+def _text(tree: Any, source: str) -> str:
+    for place in _MAIN:
+        marked = "\n\n".join(filter(None, (rendered(part) for part in _outermost(tree.xpath(place)))))
+        if len(marked.split()) >= ENOUGH_WORDS:
+            return marked
+    whole = rendered(tree.find("body") if tree.find("body") is not None else tree)
+    found = _without_boilerplate(source)
+    return found if len(found.split()) >= LEAST_SHARE * len(whole.split()) else whole
+
+
+def _outermost(parts: list[Any]) -> list[Any]:
+    return [part for part in parts if not any(other in part.iterancestors() for other in parts)]
+
+
+def _without_boilerplate(source: str) -> str:
+    from trafilatura import extract
+
+    return (
+        extract(
+            source, output_format="markdown", favor_recall=True, include_comments=False, include_tables=True, fast=True
+        )
+        or ""
+    )
+
+
+def _title(tree: Any) -> str:
+    """The page's heading where it has exactly one, else its title."""
+    tops = [_line("".join(top.itertext())) for top in tree.xpath("//h1")]
+    if len(tops) == 1 and tops[0]:
+        return tops[0]
+    named = tree.findtext(".//title")
+    return _line(named or "") or next(filter(None, tops), "")
+
+
+def _line(text: str) -> str:
+    return _NOISE.sub("", " ".join(text.split())).strip()
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Markdown in the making: finished blocks, and the line that is being written."""
+
+    blocks: list[str] = field(default_factory=list[str])
+    line: list[str] = field(default_factory=list[str])
+    mark: str = ""
+    """What the coming line begins with: a heading's or a list item's sign."""
+    code: list[str] | None = None
+    """Inside preformatted text: what was collected."""
+    cells: list[str] | None = None
+    """Inside a table row: its finished cells."""
+
+    def write(self, text: str | None) -> None:
+        if text:
+            (self.line if self.code is None else self.code).append(text)
+
+    def flush(self) -> None:
+        text = _line("".join(self.line))
+        self.line.clear()
+        if text and self.cells is not None:
+            self.cells.append(text)
+        elif text:
+            self.blocks.append(self.mark + text)
+            self.mark = ""
+
+    def open(self, tag: str) -> None:
+        if self.code is not None:
+            self.code.extend("\n" if tag == "br" else "")
+            return
+        if tag in _BLOCKS:
+            self.flush()
+        if tag in _HEADINGS:
+            self.mark = "#" * int(tag[1]) + " "
+        elif tag in ("li", "dd"):
+            self.mark = "- "
+        elif tag == "pre":
+            self.code = []
+        elif tag == "tr":
+            self.cells = []
+
+    def close(self, tag: str) -> None:
+        if tag == "pre" and self.code is not None:
+            body, self.code = "".join(self.code).strip("\n"), None
+            if body.strip():
+                self.blocks.append(f"```\n{body}\n```")
+        elif self.code is None and (tag in _BLOCKS or tag in ("td", "th")):
+            self.flush()
+            if tag in _HEADINGS:
+                self.mark = ""
+            if tag == "tr" and self.cells:
+                self.blocks.append(f"| {' | '.join(self.cells)} |")
+            if tag == "tr":
+                self.cells = None
+
+
+def rendered(root: Any) -> str:
+    """An element as Markdown. Walks without recursion, so that depth cannot hurt."""
+    writer = _Writer()
+    walk: Any = import_module("lxml.etree").iterwalk(root, events=("start", "end", "comment", "pi"))
+    for event, element in walk:
+        tag = element.tag if isinstance(element.tag, str) else ""
+        if event == "start" and (tag in _DROPPED or element.get("aria-hidden") == "true") and element is not root:
+            walk.skip_subtree()
+        elif event == "start":
+            writer.open(tag)
+            writer.write(element.text)
+        elif event == "end" and tag not in _DROPPED and element.get("aria-hidden") != "true":
+            writer.close(tag)
+        if event in ("end", "comment", "pi") and element is not root:
+            writer.write(element.tail)
+    writer.flush()
+    return "\n".join(_spaced(writer.blocks))
+
+
+def _spaced(blocks: list[str]) -> Iterator[str]:
+    """Blank lines between blocks, but not between the items of a list or the rows of a table."""
+    before = ""
+    for block in blocks:
+        if before and not (block[:2] == before[:2] and block[:2] in ("- ", "| ")):
+            yield ""
+        yield block
+        before = block
