@@ -61,6 +61,10 @@ class Settings(BaseSettings):
     slice_seconds: Annotated[float, Field(gt=0)] = 60
     worker_concurrency: Annotated[int, Field(ge=1)] = 200
     """Runs that one worker process advances at once."""
+    pool_size: Annotated[int, Field(ge=2)] = 16
+    """Database connections of one process, the heartbeat's own not counted."""
+    graphs: str = ""
+    """More graphs than the installed ones, as `module:name,module:name`; for authors and tests."""
 
 
 def load_settings(env_file: Path | None = Path(".env")) -> Settings:
@@ -74,6 +78,22 @@ def load_settings(env_file: Path | None = Path(".env")) -> Settings:
         first = error.errors(include_input=False)[0]
         name = _variable(str(first["loc"][0]))
         raise InvalidInput(name, first["msg"], "Correct it in the environment or .env, or unset it.") from None
+
+
+def app_address(settings: Settings) -> str:
+    """Where the application connects, under its unprivileged role. `offing up` sets it for its children."""
+    return _needed(settings.app_database_url, "OFFING_APP_DATABASE_URL", "postgresql://offing_app@HOST/NAME")
+
+
+def redis_address(settings: Settings) -> str:
+    """Where hints, live state and messages go. `offing up` sets it for its children."""
+    return _needed(settings.redis_url, "REDIS_URL", "redis://HOST:6379/0")
+
+
+def _needed(value: SecretStr | None, name: str, example: str) -> str:
+    if value is None:
+        raise InvalidInput(name, "is not set", f"Start through `offing up`, or set it, such as {example}.")
+    return value.get_secret_value()
 
 
 def _variable(location: str) -> str:

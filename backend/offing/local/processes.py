@@ -137,7 +137,7 @@ def processes_in(folder: Path, program: str) -> list[int]:
     return found
 
 
-def stop_orphans(folder: Path, program: str, *, polite: signal.Signals, patience_seconds: float = 5.0) -> int:
+def stop_orphans(folder: Path, program: str, *, polite: signal.Signals, patience_seconds: float = 2.0) -> int:
     """Waits for processes left behind in `folder` to end, asking first, then by force. The number that were found."""
     found = processes_in(folder, program)
     for pid in found:

@@ -1,38 +1,28 @@
 """Addresses of Postgres and of the key-value server for one home: given, embedded, or run by another process.
 
-The only home of the search order. `local_servers` is what everything short-lived uses (commands, tests, benchmarks);
-`supervisor` builds on `Embedded` for the long-lived stack.
+The only home of the search order. `local_servers` is what everything that needs no worker uses (tests, benchmarks,
+`offing migrate`); `stack` builds the whole product on `running_servers`.
 """
 
 import os
 import secrets
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from offing.core.errors import InvalidInput, Unavailable
-from offing.local.datadir import Guest, Layout, Lock, Note, has_guests, prepare, read_note, write_note
+from offing.local.datadir import Door, Layout, Lock, Note, clear, prepare, read_note, write_note
 from offing.local.keyvalue import KeyValue
 from offing.local.postgres import OWNER, Postgres
-from offing.local.processes import Child, wait_until
+from offing.local.programs import Program
+from offing.local.supervisor import START_SECONDS, Say, Supervisor, silent
 from offing.settings import Settings
 
 APP_ROLE = "offing_app"
 """The role that migrations create for the application: no superuser, no owner, bound by row-level security."""
-
-START_SECONDS = 60.0
-"""How long a server may take to recover and answer."""
-
-Say = Callable[[str], None]
-"""Receives one line about what is being done, for a person."""
-
-
-def silent(_: str) -> None:
-    """Says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,69 +40,14 @@ class Servers:
     """What migrations set as the role's password. None: the socket needs none."""
 
 
-class Server(Protocol):
-    """A program that we run and can tell to be ready."""
-
-    name: str
-    grace_seconds: float
-
-    def prepare(self) -> None: ...
-    def start(self) -> Child: ...
-    def ready(self, child: Child) -> bool: ...
-    def why_not(self) -> str: ...
-
-
-class Embedded:
-    """The servers of one home that this process runs; only for the holder of the home's lock."""
-
-    def __init__(self, paths: Layout, settings: Settings, *, durable: bool = True, say: Say = silent) -> None:
-        self.postgres = None if settings.database_url else Postgres(paths, durable=durable)
-        self.keyvalue = None if settings.redis_url else KeyValue(paths, durable=durable)
-        self.children: dict[str, Child] = {}
-        self._paths, self._settings, self._say = paths, settings, say
-
-    @property
-    def programs(self) -> list[Server]:
-        return [s for s in (self.keyvalue, self.postgres) if s is not None]
-
-    def start(self) -> Servers:
-        """Starts what is missing, both at once, and returns when both answer. Raises Unavailable with the log's end."""
-        for server in self.programs:
-            self._say(f"starting {server.name}")
-            server.prepare()
-            self.children[server.name] = server.start()
-        for server in self.programs:
-            self._await(server)
-        return addresses(self._settings, self._paths)
-
-    def restart(self, name: str) -> None:
-        """Starts the server `name` again, whatever became of it, and returns when it answers."""
-        server = next(s for s in self.programs if s.name == name)
-        self.children[name].stop(server.grace_seconds)
-        server.prepare()
-        self.children[name] = server.start()
-        self._await(server)
-
-    def stop(self) -> None:
-        """Stops both at once; the key-value server first, since nothing of value is in it."""
-        for server in self.programs:
-            if server.name in self.children:
-                self.children[server.name].ask_to_stop()
-        for server in self.programs:
-            if server.name in self.children:
-                self.children.pop(server.name).stop(server.grace_seconds)
-
-    def _await(self, server: Server) -> None:
-        child = self.children[server.name]
-        if wait_until(lambda: server.ready(child), alive=child.alive, timeout_seconds=START_SECONDS):
-            return
-        child.stop(server.grace_seconds)
-        if isinstance(server, KeyValue) and not server.emptied:
-            self._say(f"{server.name} cannot read its data; starting it empty, which loses nothing")
-            server.set_aside()
-            self.children[server.name] = server.start()
-            return self._await(server)
-        raise Unavailable(f"{server.name} did not start. The end of its log:\n{server.why_not()}")
+def embedded_programs(settings: Settings, paths: Layout, *, durable: bool = True) -> list[Program]:
+    """The servers that `settings` does not name, to be run here."""
+    wanted: list[Program] = []
+    if settings.redis_url is None:
+        wanted.append(KeyValue(paths, durable=durable))
+    if settings.database_url is None:
+        wanted.append(Postgres(paths, durable=durable))
+    return wanted
 
 
 @contextmanager
@@ -126,47 +61,69 @@ def local_servers(settings: Settings, *, durable: bool = True, say: Say = silent
     if settings.database_url and settings.redis_url:
         yield addresses(settings, paths)
         return
-    lock = Lock(paths.lock)
-    if not lock.acquire():
-        with _as_guest(settings, paths, say) as servers:
-            yield servers
-        return
-    embedded = Embedded(paths, settings, durable=durable, say=say)
-    try:
-        servers = embedded.start()
-        write_note(paths, Note(pid=os.getpid(), run=str(paths.run)))
-        yield servers
-        _wait_for_guests(paths, say)
-    finally:
-        embedded.stop()
-        paths.note.unlink(missing_ok=True)
-        lock.release()
-
-
-@contextmanager
-def _as_guest(settings: Settings, paths: Layout, say: Say) -> Generator[Servers]:
-    guest = Guest(paths.guests)
-    try:
+    part = take_part(paths)
+    if isinstance(part, Guest):
         say("using the servers that are already running")
-        yield addresses(settings, Layout(paths.home, Path(_await_note(paths).run)))
-    finally:
-        guest.leave()
+        with part.door:
+            yield addresses(settings, part.paths)
+        return
+    supervisor = Supervisor(say)
+    with Door(paths.door) as door, running_servers(settings, paths, part, supervisor, durable=durable):
+        yield addresses(settings, paths)
+        wait_for_guests(door, say)
 
 
-def _await_note(paths: Layout) -> Note:
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """The right to use servers that another process runs; it waits for us before it stops them."""
+
+    note: Note
+    paths: Layout
+    """Ours, with the sockets of the process that runs them."""
+    door: Door
+
+
+def take_part(paths: Layout) -> Lock | Guest:
+    """The lock of this home, now ours, or a place among the guests of the process that has it.
+
+    Raises Unavailable when that process gets no server up within a minute.
+    """
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
+        lock = Lock(paths.lock)
+        if lock.acquire():
+            return lock
+        door = Door(paths.door)
+        door.enter()
         note = read_note(paths)
         if note is not None:
-            return note
+            return Guest(note, Layout(paths.home, Path(note.run)), door)
+        door.leave()
         time.sleep(0.05)
     raise Unavailable(f"Another process runs {paths.home} but its servers did not come up. `offing down` stops it.")
 
 
-def _wait_for_guests(paths: Layout, say: Say) -> None:
-    if has_guests(paths.guests):
-        say("another offing command uses these servers; waiting for it (Ctrl-C stops them now)")
-    while has_guests(paths.guests):
+@contextmanager
+def running_servers(
+    settings: Settings, paths: Layout, lock: Lock, supervisor: Supervisor, *, durable: bool = True
+) -> Generator[None]:
+    """The servers of this home under `supervisor`, which stops all it runs when the block ends; gives `lock` back."""
+    try:
+        supervisor.start(embedded_programs(settings, paths, durable=durable))
+        write_note(paths, Note(os.getpid(), str(paths.run), supervisor.names))
+        yield
+    finally:
+        supervisor.stop()
+        clear(paths)
+        lock.release()
+
+
+def wait_for_guests(door: Door, say: Say = silent) -> None:
+    """Returns when nobody else uses our servers, and lets nobody in until `door` is left."""
+    if door.close_behind_the_last():
+        return
+    say("another offing command uses these servers; waiting for it (Ctrl-C stops them now)")
+    while not door.close_behind_the_last():
         time.sleep(0.1)
 
 

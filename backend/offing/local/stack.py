@@ -1,0 +1,219 @@
+"""The whole product on one machine: servers, migrations, API with page, one worker.
+
+The only home of what `offing up` and a command that needs a worker do. What migrates and what makes
+a login link come in as callables, since this room knows neither tables nor sessions.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import FrameType
+
+from offing.core.errors import Conflict, Unavailable
+from offing.local.datadir import Door, Layout, Lock, Note, prepare, read_note, write_note
+from offing.local.page import free_port, healthy, page_url
+from offing.local.programs import Echo, Process, module
+from offing.local.servers import Guest, Servers, addresses, running_servers, take_part, wait_for_guests
+from offing.local.supervisor import Say, Supervisor, silent
+from offing.settings import Settings
+
+READY_SECONDS = 120.0
+"""How long a second `up` waits for the first to be ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What the rooms above bring."""
+
+    migrate: Callable[[Servers], object]
+    """Brings the database to this version, as the owner."""
+    login_link: Callable[[Servers, str], str]
+    """A one-time link into the page at the given address."""
+
+
+def up(settings: Settings, hooks: Hooks, *, say: Say, echo: Echo) -> int:
+    """Runs everything until asked to stop, or says where it already runs. The exit code.
+
+    0: stopped on request, or already running. 1: a program ended too often. Raises Conflict for a port in use and
+    Unavailable when something does not start.
+    """
+    paths = prepare(settings.home)
+    part = take_part(paths)
+    if isinstance(part, Guest):
+        part.door.leave()
+        return attach(settings, part, hooks, say)
+    try:
+        settings = settings.model_copy(update={"port": free_port(settings.host, settings.port)})
+    except Conflict:
+        part.release()
+        raise
+    asked = threading.Event()
+    with _stopping_on_signals(asked) as stoppable:
+        return _run(settings, paths, part, hooks, say, echo, asked, stoppable)
+
+
+def _run(
+    settings: Settings,
+    paths: Layout,
+    lock: Lock,
+    hooks: Hooks,
+    say: Say,
+    echo: Echo,
+    asked: threading.Event,
+    stoppable: list[Supervisor],
+) -> int:
+    page = page_url(settings)
+    supervisor = Supervisor(say)
+    stoppable.append(supervisor)
+    try:
+        with running_servers(settings, paths, lock, supervisor):
+            note = Note(os.getpid(), str(paths.run), supervisor.names, page)
+            write_note(paths, note)
+            servers = addresses(settings, paths)
+            say("applying migrations")
+            hooks.migrate(servers)
+            supervisor.start([api(settings, paths, servers, echo), worker(settings, paths, servers, echo)])
+            write_note(paths, replace(note, programs=supervisor.names))
+            say(f"Offing is ready. Open {hooks.login_link(servers, page)}")
+            say("Ctrl-C stops everything.")
+            return 0 if supervisor.watch(asked) else 1
+    except Unavailable:
+        if asked.is_set():
+            return 0  # a wait was cut short because we were asked to stop
+        raise
+
+
+@contextmanager
+def _stopping_on_signals(asked: threading.Event) -> Generator[list[Supervisor]]:
+    """The first SIGINT, SIGTERM or SIGHUP sets `asked`; the second kills what the listed supervisors run."""
+    stoppable: list[Supervisor] = []
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        hurry = asked.is_set()
+        asked.set()
+        for supervisor in stoppable:
+            supervisor.kill() if hurry else supervisor.halt()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, handle) for number in numbers]
+    try:
+        yield stoppable
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def attach(settings: Settings, host: Guest, hooks: Hooks, say: Say) -> int:
+    """Says where the stack that `host` runs is, once it is ready, with a fresh login link. The exit code."""
+    if host.note.page_url is None:
+        raise Conflict(
+            f"Another offing command (pid {host.note.pid}) is using {settings.home} at this moment.",
+            "Try again when it is done, or set OFFING_HOME to another folder.",
+        )
+    note = _ready_note(host.paths)
+    say(f"Offing is already running (pid {note.pid}).")
+    say(f"Open {hooks.login_link(addresses(settings, host.paths), str(note.page_url))}")
+    return 0
+
+
+def _ready_note(paths: Layout) -> Note:
+    """The note of the running stack, once its API answers."""
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        note = read_note(paths)
+        if note is None:
+            break
+        if "api" in note.programs:
+            return note
+        time.sleep(0.1)
+    raise Unavailable(f"The offing that runs {paths.home} did not become ready. `offing down` stops it.")
+
+
+@contextmanager
+def working_stack(settings: Settings, hooks: Hooks, *, say: Say = silent) -> Generator[Servers]:
+    """Servers, migrations and a worker for one command; shares those of a running stack.
+
+    The worker writes to `<home>/logs/worker.log`. All that was started here is stopped at the end, when no other
+    command uses it any more.
+    """
+    paths = prepare(settings.home)
+    part = take_part(paths)
+    if isinstance(part, Guest):
+        with part.door, _with_worker(settings, part.paths, hooks, Supervisor(say), part.note) as servers:
+            yield servers
+        return
+    supervisor = Supervisor(say)
+    with (
+        Door(paths.door) as door,
+        running_servers(settings, paths, part, supervisor),
+        _with_worker(settings, paths, hooks, supervisor, None) as servers,
+    ):
+        yield servers
+        wait_for_guests(door, say)
+
+
+@contextmanager
+def _with_worker(
+    settings: Settings, paths: Layout, hooks: Hooks, supervisor: Supervisor, host: Note | None
+) -> Generator[Servers]:
+    servers = addresses(settings, paths)
+    hooks.migrate(servers)
+    if host is not None and host.page_url is not None:
+        _ready_note(paths)
+        yield servers
+        return
+    asked = threading.Event()
+    watch = threading.Thread(target=supervisor.watch, args=(asked,), name="offing-watch", daemon=True)
+    try:
+        supervisor.start([worker(settings, paths, servers, None, name=f"worker-{os.getpid()}")])
+        watch.start()
+        yield servers
+    finally:
+        asked.set()
+        supervisor.halt()
+        if watch.ident is not None:
+            watch.join()
+        if host is not None:
+            supervisor.stop()
+
+
+def api(settings: Settings, paths: Layout, servers: Servers, echo: Echo | None) -> Process:
+    """The API with the page; ready when its own health check says so over loopback."""
+    return Process(
+        name="api",
+        argv=module("offing.api"),
+        env=child_environment(settings, servers),
+        ready_file=paths.run / "api.ready",
+        log=paths.logs / "api.log",
+        echo=echo,
+        answers=lambda: healthy(settings),
+        grace_seconds=10.0,
+    )
+
+
+def worker(settings: Settings, paths: Layout, servers: Servers, echo: Echo | None, name: str = "worker") -> Process:
+    """One worker; it may take 25 s to hand back the slices it has begun."""
+    return Process(
+        name=name,
+        argv=module("offing_workers"),
+        env=child_environment(settings, servers),
+        ready_file=paths.run / f"{name}.ready",
+        log=paths.logs / "worker.log",
+        echo=echo,
+    )
+
+
+def child_environment(settings: Settings, servers: Servers) -> dict[str, str]:
+    """Ours, with the addresses of the servers under the application's role; the owner's address stays with us."""
+    ours = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    return ours | {
+        "OFFING_APP_DATABASE_URL": servers.app_url,
+        "REDIS_URL": servers.redis_url,
+        "OFFING_HOME": str(settings.home),
+        "OFFING_HOST": settings.host,
+        "OFFING_PORT": str(settings.port),
+    }

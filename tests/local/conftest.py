@@ -1,0 +1,36 @@
+"""Homes for process tests."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from offing.local.datadir import layout
+from tests.local.processes import NOBODY
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """An empty folder of this user's."""
+    yield from _home()
+
+
+@pytest.fixture
+def home_of_nobody() -> Iterator[Path]:
+    """An empty folder of an ordinary user's: `nobody`'s when the tests run as root."""
+    for folder in _home():
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+        yield folder
+
+
+def _home() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="offing-home-")).resolve()
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+    run = layout(folder).run
+    for left in (run, run.with_name(run.name.replace(f"-{os.geteuid()}-", f"-{NOBODY}-"))):
+        shutil.rmtree(left, ignore_errors=True)

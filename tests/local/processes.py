@@ -1,0 +1,115 @@
+"""Starts the holder of a home as a process of its own, as this user, as root or as an ordinary user."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+NOBODY = 65534
+HOLD = Path(__file__).with_name("hold.py")
+REPOSITORY = HOLD.parents[2]
+
+
+def missing(what: str) -> None:
+    """Skips the test, or fails it where everything must be there (CI=true)."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what} (CI=true, so this is not skipped)")
+    pytest.skip(what)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that runs the servers of `home`."""
+
+    process: subprocess.Popen[str]
+    home: Path
+    owner_url: str
+    redis_url: str
+
+    def servers(self) -> list[psutil.Process]:
+        """The server processes of this home that are alive, workers of Postgres included."""
+        return servers_of(self.home)
+
+
+def servers_of(home: Path) -> list[psutil.Process]:
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        try:
+            alive = process.status() != psutil.STATUS_ZOMBIE
+            if alive and Path(process.cwd()) in (home / "pg", home / "kv"):
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+@contextmanager
+def holding(home: Path, *, before: Sequence[str | Path] = (), python: str = sys.executable) -> Generator[Holder]:
+    """A holder of `home`, up; killed at the end. `before`: a program that runs it, such as `setpriv` with options."""
+    packages = [REPOSITORY / "backend", *(p for p in sys.path if p.endswith("site-packages"))]
+    process = subprocess.Popen(
+        [*before, python, HOLD, home],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd="/",
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(map(str, packages))},
+    )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line, f"the holder of {home} ended with {process.wait(5)}"
+        told = json.loads(line)
+        yield Holder(process, home, told["owner_url"], told["redis_url"])
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        assert eventually(lambda: not servers_of(home))
+
+
+def eventually(check: Callable[[], bool], seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if check():
+            return True
+        time.sleep(0.02)
+    return check()
+
+
+def as_nobody() -> list[str]:
+    """A command that runs the rest as an ordinary user; nothing when we are one ourselves."""
+    if os.geteuid() != 0:
+        return []
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        missing("setpriv is needed to become an ordinary user")
+    become = [str(setpriv), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all"]
+    return [*become, "/usr/bin/env"]  # setpriv itself still reaches root's files; what env starts does not
+
+
+def python_for(before: Sequence[str]) -> str:
+    """An interpreter of our version that can be started behind `before`; ours may lie below root's home."""
+    ask = "import sys, psycopg; print(sys.version_info[:2])"
+    packages = os.pathsep.join(p for p in sys.path if p.endswith("site-packages"))
+    for python in (sys.executable, "/usr/bin/python3"):
+        done = subprocess.run(
+            [*before, python, "-c", ask],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": packages},
+        )
+        if done.stdout.strip() == str(sys.version_info[:2]):
+            return python
+    missing("no Python of this version that an ordinary user may run with this environment's packages")
+    raise AssertionError
