@@ -1,0 +1,1 @@
+"""The command line. Parses, calls services, prints; heavy imports happen inside the commands that need them."""

@@ -40,6 +40,10 @@ EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempoten
 
 BY_ID = f"select {COLUMNS} from run where id = %s"
 
+LATEST = f"select {COLUMNS} from run order by created_at desc, id desc limit %s"
+
+ENDING_WITH = "select id from run where id::text like '%%' || %s order by created_at desc limit 3"
+
 LOCKED = f"select {COLUMNS} from run where id = %s for update"
 
 CLAIM = "select tenant, fence, thread, lost, stalled from app.claim_run(%s, %s, %s)"
@@ -201,6 +205,16 @@ async def by_id(connection: Connection, run: UUID) -> RunRow:
     return run_of(row)
 
 
+async def latest(connection: Connection, limit: int) -> list[RunRow]:
+    """The tenant's newest runs."""
+    return [run_of(row) for row in await (await connection.execute(LATEST, (limit,))).fetchall()]
+
+
+async def ending_with(connection: Connection, text: str) -> list[UUID]:
+    """Up to three runs whose id ends with `text`: a person's way to name a run."""
+    return [id_ for (id_,) in await (await connection.execute(ENDING_WITH, (text,))).fetchall()]
+
+
 async def locked(connection: Connection, run: UUID) -> RunRow:
     """The run, held against claims and other wishes until the transaction ends."""
     row = await (await connection.execute(LOCKED, (run,))).fetchone()
@@ -258,6 +272,12 @@ async def want_cancel(connection: Connection, run: UUID, mode: CancelMode) -> No
 
 async def want_pause(connection: Connection, run: UUID, wanted: bool) -> None:
     await connection.execute(WANT_PAUSE, (wanted, run))
+
+
+def wish_of(row: Sequence[Any]) -> Wish:
+    """A row of HEARTBEAT."""
+    run, cancel, pause, overdue = row
+    return Wish(run, CancelMode(cancel) if cancel else None, pause, overdue)
 
 
 async def earlier_answers(connection: Connection, thread: UUID, run: UUID, most: int) -> tuple[tuple[str, str], ...]:

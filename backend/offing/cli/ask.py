@@ -1,0 +1,141 @@
+"""`offing ask`: take in the documents, submit, show progress, print the report."""
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from offing.bus.hints import BusHints
+from offing.bus.live import NewSteps
+from offing.cli.hooks import hooks
+from offing.cli.show import printed, run_as_json
+from offing.cli.terminal import Progress
+from offing.core.errors import InvalidInput
+from offing.core.model import EngineChoice, parse_engine
+from offing.core.run import Budget, RunStatus
+from offing.core.step import Step
+from offing.local.servers import Servers
+from offing.local.stack import working_stack
+from offing.models.discover import default_choice, role_choices
+from offing.sdk import Graph
+from offing.services.graphs import installed, named
+from offing.services.library import ingest_folder
+from offing.services.runs import RunRequest, submit
+from offing.settings import Settings, load_settings
+from offing.storage import runs, steps
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing.storage.runs import RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked on the command line."""
+
+    question: str
+    docs: tuple[Path, ...]
+    graph: str
+    engines: tuple[str, ...]
+    turns: int
+    usd: float | None
+    seconds: float | None
+
+
+def run(wanted: Wanted, as_json: bool) -> int:
+    """0: a report was written, complete or partial. 1: the run failed or found nothing to cite."""
+    settings, progress = load_settings(), Progress(sys.stderr)
+    _check(wanted)
+    graph = named(installed(settings.graphs), wanted.graph)
+    engines = engines_of(wanted.engines, graph)
+    with progress, working_stack(settings, hooks(), say=progress.say) as servers:
+        return asyncio.run(_ask(wanted, graph, engines, servers, settings, progress, as_json))
+
+
+def engines_of(texts: tuple[str, ...], graph: Graph) -> dict[str, EngineChoice]:
+    """`role=engine` texts as choices; `all=…` stands for every role of the graph."""
+    roles = [role.name for role in graph.roles]
+    choices = {name: choice for name, choice in role_choices().items() if name in roles}
+    for text in texts:
+        role, found, engine = text.partition("=")
+        if not found or not engine:
+            raise InvalidInput("--engine", f"{text!r} is not role=engine", "Write for instance planner=extractive.")
+        choices |= dict.fromkeys(roles if role == "all" else [role], parse_engine(engine))
+    return choices
+
+
+def _check(wanted: Wanted) -> None:
+    if len(wanted.question.strip()) < 3:
+        raise InvalidInput("question", "It is empty", "Write what you want to know.")
+    if not 0 <= wanted.turns <= 2048:
+        raise InvalidInput("--turns", f"{wanted.turns} is out of range", "Use 0 to 2048.")
+    for folder in wanted.docs:
+        if not folder.is_dir():
+            raise InvalidInput("--docs", f"{folder} is not a folder", "Name a folder with documents in it.")
+
+
+async def _ask(
+    wanted: Wanted,
+    graph: Graph,
+    engines: dict[str, EngineChoice],
+    servers: Servers,
+    settings: Settings,
+    progress: Progress,
+    as_json: bool,
+) -> int:
+    async with Database(servers.app_url, most=4) as database, BusHints(servers.redis_url) as hints:
+        collections = [await _take_in(database, folder, progress) for folder in wanted.docs]
+        request = RunRequest(
+            wanted.question,
+            wanted.graph,
+            budget=Budget(wanted.turns, None, None if wanted.usd is None else Decimal(str(wanted.usd)), wanted.seconds),
+            engines=engines,
+            scope={"collections": collections},
+        )
+        graphs = {graph.name: graph}
+        submitted = await submit(database, hints, LOCAL_TENANT, request, graphs=graphs, default_engine=default_choice())
+        run = await _follow(database, hints, submitted.run, progress)
+        result = await run_as_json(database, run.id)
+    _print(result, as_json)
+    return 0 if run.status is RunStatus.DONE else 1
+
+
+async def _take_in(database: Database, folder: Path, progress: Progress) -> str:
+    taken = await ingest_folder(database, LOCAL_TENANT, folder, progress.document)
+    progress.taken_in(taken)
+    return taken.collection
+
+
+async def _follow(database: Database, hints: BusHints, run: RunRow, progress: Progress) -> RunRow:
+    """Show steps as they come, until the run has ended."""
+    shown = 0
+    async with hints.live.follow(LOCAL_TENANT, {run.id}) as notices:
+        while True:
+            new, row = await _look(database, run.id, shown)
+            for step in new:
+                progress.step(step)
+                shown = step.seq
+            if row.terminal and shown >= row.last_seq:
+                return row
+            notice = await anext(notices)
+            if isinstance(notice, NewSteps) and notice.steps[0].seq == shown + 1:
+                for step in notice.steps[:-1]:
+                    progress.step(step)
+                    shown = step.seq
+
+
+async def _look(database: Database, run: UUID, shown: int) -> tuple[list[Step], RunRow]:
+    async with database.transaction(LOCAL_TENANT) as connection:
+        row = await runs.by_id(connection, run)
+        return await steps.after(connection, run, shown, 1000), row
+
+
+def _print(result: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(orjson.dumps(result, option=orjson.OPT_INDENT_2).decode() + "\n")
+    else:
+        printed(result)

@@ -1,0 +1,199 @@
+"""The verbs of `offing` and what they take. Each command's work is in a module of its own, imported when it is called."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+app = App(name="offing", help="Self-hosted long-horizon research agents that get better with use.")
+key = App(name="key", help="API keys of this installation.")
+app.command(key)
+
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+DEPTHS = {"quick": 4, "standard": 12, "deep": 40}
+"""Turns of the graph's loop."""
+
+EXIT_FAILED, EXIT_USAGE, EXIT_UNAVAILABLE = 1, 2, 3
+
+
+@app.command
+def up(*, detach: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Start everything: servers, migrations, API with page, one worker. Prints a one-time login link.
+
+    Parameters
+    ----------
+    detach
+        Go on in the background; `offing down` stops it.
+    """
+    from offing.cli import stack
+
+    return stack.up(detach=detach)
+
+
+@app.command
+def down() -> int:
+    """Stop what `offing up` started for this home."""
+    from offing.cli import stack
+
+    return stack.down()
+
+
+@app.command
+def status() -> int:
+    """Say what runs for this home."""
+    from offing.cli import stack
+
+    return stack.status()
+
+
+@app.command
+def login() -> int:
+    """Print a one-time link that signs a browser in."""
+    from offing.cli import stack
+
+    return stack.login()
+
+
+@app.command
+def ask(
+    question: str,
+    *,
+    docs: tuple[Path, ...] = (),
+    graph: str = "agentflow",
+    engine: tuple[str, ...] = (),
+    depth: Literal["quick", "standard", "deep"] = "standard",
+    turns: int | None = None,
+    usd: float | None = None,
+    seconds: float | None = None,
+    json: Json = False,
+) -> int:
+    """Ask a question, wait, and print a cited report.
+
+    Parameters
+    ----------
+    question
+        What you want to know.
+    docs
+        A folder of documents, or several; what is already known is not indexed again. None: the whole library.
+    graph
+        The graph that works on it.
+    engine
+        `role=engine`, such as `planner=litellm:openai/gpt-5-mini`; or `all=…` for every role.
+    depth
+        How many turns at most: quick 4, standard 12, deep 40.
+    turns
+        The same as a number.
+    usd
+        Money that the run may spend.
+    seconds
+        Seconds of work, after which it writes what it has.
+    json
+        Print only JSON on standard output.
+    """
+    from offing.cli.ask import Wanted, run
+
+    return run(Wanted(question, docs, graph, engine, DEPTHS[depth] if turns is None else turns, usd, seconds), json)
+
+
+@app.command
+def runs(*, limit: int = 20, json: Json = False) -> int:
+    """List recent runs, newest first."""
+    from offing.cli.show import list_runs
+
+    return list_runs(limit, json)
+
+
+@app.command
+def show(run: str, *, json: Json = False) -> int:
+    """Show a run's steps and report. RUN may be shortened to its last characters."""
+    from offing.cli.show import show_run
+
+    return show_run(run, json)
+
+
+@app.command
+def export(run: str, *, format: Literal["md", "html", "json"] = "md", output: Path | None = None) -> int:
+    """Write a run's report with its evidence.
+
+    Parameters
+    ----------
+    format
+        md, html or json.
+    output
+        The file to write. None: standard output.
+    """
+    from offing.cli.show import export_run
+
+    return export_run(run, format, output)
+
+
+@app.command
+def doctor(*, json: Json = False) -> int:
+    """Check what Offing needs on this machine, and say how to mend what is missing."""
+    from offing.cli.stack import doctor as examine
+
+    return examine(json)
+
+
+@app.command
+def migrate(*, check: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Bring the database to this version.
+
+    Parameters
+    ----------
+    check
+        Change nothing; exit 1 if it is not at this version.
+    """
+    from offing.cli import stack
+
+    return stack.migrate(check=check)
+
+
+@key.command
+def create(name: str) -> int:
+    """Make an API key and print it, once."""
+    from offing.cli.keys import create_key
+
+    return create_key(name)
+
+
+@key.command(name="list")
+def list_(*, json: Json = False) -> int:
+    """List API keys, without their secrets."""
+    from offing.cli.keys import list_keys
+
+    return list_keys(json)
+
+
+@key.command
+def revoke(id: str) -> int:
+    """End an API key's validity."""
+    from offing.cli.keys import revoke_key
+
+    return revoke_key(id)
+
+
+def main() -> None:
+    """Entry point. Errors that we raise on purpose are one line on standard error and an exit code, never a traceback."""
+    from offing.core.errors import InvalidInput, OffingError, Unavailable
+
+    try:
+        code = app()
+    except InvalidInput as error:
+        code = _complain(error, EXIT_USAGE)
+    except Unavailable as error:
+        code = _complain(error, EXIT_UNAVAILABLE)
+    except OffingError as error:
+        code = _complain(error, EXIT_FAILED)
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        code = EXIT_FAILED
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(error: Exception, code: int) -> int:
+    print(f"offing: {error}", file=sys.stderr)
+    return code

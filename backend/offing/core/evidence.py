@@ -1,0 +1,52 @@
+"""What a run has seen, in order: the passages in its tools' observations, each once, as E1, E2 …
+
+An observation that retrieved text carries artefact, source, title, start, end and text: in each of its `passages`, or
+itself when it is a single stretch. Nothing else can become evidence.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from offing.core.report import Evidence
+from offing.core.tool import Span
+
+
+class EvidenceBook:
+    """Evidence of one run in the order of first retrieval. Ids never change once given."""
+
+    def __init__(self) -> None:
+        self._by_span: dict[Span, Evidence] = {}
+
+    def add(self, content: Mapping[str, Any]) -> None:
+        """Take the passages of one observation; those already known keep their ids."""
+        for passage in _passages(content):
+            span = Span(UUID(str(passage["artefact"])), int(passage["start"]), int(passage["end"]))
+            if span not in self._by_span:
+                self._by_span[span] = _evidence(f"E{len(self._by_span) + 1}", span, passage)
+
+    def latest(self, most: int) -> tuple[Evidence, ...]:
+        """The last `most` pieces, oldest first."""
+        return tuple(self._by_span.values())[-most:] if most > 0 else ()
+
+    def all(self) -> dict[str, Evidence]:
+        """Every piece by its id."""
+        return {piece.id: piece for piece in self._by_span.values()}
+
+    def __len__(self) -> int:
+        return len(self._by_span)
+
+
+def _passages(content: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return (content,) if "artefact" in content and "text" in content else content.get("passages") or ()
+
+
+def _evidence(id: str, span: Span, passage: Mapping[str, Any]) -> Evidence:
+    return Evidence(
+        id=id,
+        span=span,
+        text=str(passage["text"]),
+        source=UUID(str(passage["source"])),
+        title=str(passage.get("title", "")),
+        heading=str(passage.get("heading", "")),
+    )

@@ -1,0 +1,41 @@
+"""The heartbeat's own connection, apart from the pool, so that a busy pool never costs a lease."""
+
+from collections.abc import Sequence
+
+import psycopg
+
+from offing.core.run import Fence
+from offing.storage.pool import KEEPALIVE
+from offing.storage.runs import HEARTBEAT, Wish, wish_of
+
+
+class HeartbeatConnection:
+    """One statement for all runs of a process. Used from a single thread."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: psycopg.Connection | None = None
+
+    def beat(self, held: Sequence[Fence], term: float) -> list[Wish]:
+        """Renew leases of `term` seconds; a run that is missing from the answer is no longer ours.
+
+        Raises psycopg.OperationalError while Postgres is away; the next call connects anew.
+        """
+        parameters = ([f.run for f in held], [f.number for f in held], f"{term} seconds")
+        try:
+            rows = self._connected().execute(HEARTBEAT, parameters).fetchall()
+        except psycopg.OperationalError:
+            self.close()
+            raise
+        return [wish_of(row) for row in rows]
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> psycopg.Connection:
+        if self._connection is None:
+            options = "-c statement_timeout=3000 -c search_path=app"
+            self._connection = psycopg.connect(self._url, autocommit=True, options=options, **KEEPALIVE)
+        return self._connection

@@ -1,0 +1,46 @@
+"""Effects that were about to happen, written before a tool with an effect is called: a loss in mid-call is seen."""
+
+from typing import Any
+
+import orjson
+from psycopg.types.json import Jsonb
+
+from offing.core.errors import Fenced
+from offing.core.run import Fence
+from offing.core.step import CallKey
+from offing.core.tool import Effect
+from offing.storage.pool import Connection
+
+FOUND = "select 1 from intent where run_id = %s and superstep = %s and path = %s and ordinal = %s"
+
+OPEN = """
+    insert into intent (run_id, superstep, path, ordinal, tenant_id, fence, tool, args, effect)
+    select id, %(superstep)s, %(path)s, %(ordinal)s, tenant_id, fence, %(tool)s, %(args)s, %(effect)s
+      from (select id, tenant_id, fence from run
+             where id = %(run)s and fence = %(fence)s and status = 'running' and lease_live(lease_until, %(term)s)
+               for share) as held
+    returning 1
+"""
+
+
+async def declare(
+    connection: Connection, fence: Fence, term: float, key: CallKey, tool: str, args: dict[str, Any], effect: Effect
+) -> bool:
+    """Write the intent. False: an earlier claim had already written it, so the effect may have happened."""
+    place = (fence.run, key.superstep, key.path, key.ordinal)
+    if await (await connection.execute(FOUND, place)).fetchone() is not None:
+        return False
+    parameters = {
+        "run": fence.run,
+        "fence": fence.number,
+        "term": f"{term} seconds",
+        "superstep": key.superstep,
+        "path": key.path,
+        "ordinal": key.ordinal,
+        "tool": tool,
+        "args": Jsonb(args, dumps=orjson.dumps),
+        "effect": effect,
+    }
+    if await (await connection.execute(OPEN, parameters)).fetchone() is None:
+        raise Fenced(str(fence.run), fence.number)
+    return True

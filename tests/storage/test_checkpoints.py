@@ -1,0 +1,88 @@
+"""The fenced saver: it saves for the owner, keeps one checkpoint a turn, and never runs what it reads."""
+
+import contextlib
+
+import pytest
+from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
+
+from offing.core.errors import Fenced, StateTooLarge
+from offing.storage.checkpoints import FencedSaver, serializer
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from tests.storage.builders import claimed, older
+
+
+def a_checkpoint(turn: int, **values: object) -> Checkpoint:
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = {"turn": turn, **values}
+    return checkpoint
+
+
+async def put(saver: FencedSaver, checkpoint: Checkpoint, step: int = 0) -> None:
+    await saver.aput({"configurable": {"checkpoint_ns": ""}}, checkpoint, {"step": step}, {})
+
+
+async def saved(pool: Database) -> int:
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        row = await (await connection.execute("select count(*) from checkpoint")).fetchone()
+    assert row is not None
+    return row[0]
+
+
+async def test_what_was_saved_is_read_back(pool: Database) -> None:
+    claim = await claimed(pool, LOCAL_TENANT)
+    checkpoint = a_checkpoint(7)
+    await put(FencedSaver(pool, claim.fence, term=30), checkpoint, 5)
+    found = await FencedSaver(pool, claim.fence, term=30).aget_tuple({"configurable": {}})
+    assert found is not None
+    assert found.checkpoint == checkpoint
+    assert found.metadata.get("step") == 5
+
+
+async def test_one_checkpoint_a_turn_is_kept(pool: Database) -> None:
+    claim = await claimed(pool, LOCAL_TENANT)
+    saver = FencedSaver(pool, claim.fence, term=30, turn_key="turn")
+    for turn in (1, 1, 1, 2, 2, 3):
+        await put(saver, a_checkpoint(turn))
+    assert await saved(pool) == 3
+
+
+async def test_a_flush_saves_the_position_within_a_turn(pool: Database) -> None:
+    claim = await claimed(pool, LOCAL_TENANT)
+    saver = FencedSaver(pool, claim.fence, term=30, turn_key="turn")
+    await put(saver, a_checkpoint(1), 1)
+    await put(saver, a_checkpoint(1), 2)
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await saver.flush(connection)
+    position = await FencedSaver(pool, claim.fence, term=30).position()
+    assert position is not None
+    assert (position.run, position.superstep) == (claim.fence.run, 2)
+
+
+async def test_a_stale_worker_saves_nothing(pool: Database) -> None:
+    claim = await claimed(pool, LOCAL_TENANT)
+    with pytest.raises(Fenced):
+        await put(FencedSaver(pool, older(claim.fence), term=30), a_checkpoint(1))
+    assert await saved(pool) == 0
+
+
+async def test_state_with_content_in_it_is_refused_by_name(pool: Database) -> None:
+    claim = await claimed(pool, LOCAL_TENANT)
+    with pytest.raises(StateTooLarge, match="'pages'"):
+        await put(FencedSaver(pool, claim.fence, term=30), a_checkpoint(1, pages="x" * 300_000))
+
+
+FORGED = [
+    ("msgpack", bytes.fromhex("c7") + bytes([29, 0]) + b"\x93\xa2os\xa6system\x91\xb4touch /tmp/offing-pwned"),
+    ("json", b'{"lc": 2, "type": "constructor", "id": ["os", "system"], "args": ["touch /tmp/offing-pwned"]}'),
+    ("pickle", b"cos\nsystem\n(S'touch /tmp/offing-pwned'\ntR."),
+]
+
+
+@pytest.mark.parametrize("blob", FORGED, ids=[kind for kind, _ in FORGED])
+def test_a_forged_checkpoint_is_never_executed(blob: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr("os.system", ran.append)
+    with contextlib.suppress(ValueError, NotImplementedError, TypeError):
+        serializer().loads_typed(blob)
+    assert ran == []

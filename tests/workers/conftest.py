@@ -1,0 +1,140 @@
+"""A real worker process for tests, on the test's own database and the session's Valkey."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from offing.bus.hints import BusHints
+from offing.core.run import RunStatus
+from offing.core.step import Step
+from offing.services.graphs import installed
+from offing.services.runs import RunRequest, submit
+from offing.storage import runs, steps
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing.storage.runs import RunRow
+
+GRAPHS = "tests.workers.graphs:counting,tests.workers.graphs:noop,tests.workers.graphs:broken"
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Worker:
+    """A worker process that a test may kill, stop and continue."""
+
+    child: subprocess.Popen[bytes]
+    log: Path
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.child.pid, number)
+
+    def kill(self) -> None:
+        self.child.kill()
+        self.child.wait()
+
+    def finish(self, seconds: float = 30) -> int:
+        """SIGTERM, and wait for the drain; the exit code."""
+        self.child.terminate()
+        return self.child.wait(seconds)
+
+
+StartWorker = Callable[[], Worker]
+
+
+@pytest.fixture
+def start_worker(app_url: str, redis_url: str) -> Iterator[StartWorker]:
+    """Starts workers with short leases; none outlives the test."""
+    started: list[Worker] = []
+    with tempfile.TemporaryDirectory() as folder:
+
+        def start(**more: str) -> Worker:
+            worker = _start(Path(folder), len(started), app_url, redis_url, more)
+            started.append(worker)
+            return worker
+
+        yield start
+        for worker in started:
+            worker.child.kill()
+            worker.child.wait()
+
+
+def _start(folder: Path, number: int, app_url: str, redis_url: str, more: dict[str, str]) -> Worker:
+    ready, log = folder / f"ready{number}", folder / f"log{number}"
+    environment = {
+        **os.environ,
+        "OFFING_APP_DATABASE_URL": app_url,
+        "REDIS_URL": redis_url,
+        "OFFING_READY_FILE": str(ready),
+        "OFFING_LEASE_SECONDS": "3",
+        "OFFING_HEARTBEAT_SECONDS": "0.75",
+        "OFFING_SWEEP_SECONDS": "1",
+        "OFFING_WORKER_CONCURRENCY": "20",
+        "OFFING_GRAPHS": GRAPHS,
+        "PYTHONPATH": str(ROOT),
+        **more,
+    }
+    with log.open("wb") as out:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "offing_workers"], env=environment, stdout=out, stderr=out, cwd=folder
+        )
+    give_up = time.monotonic() + 40
+    while not ready.exists():
+        if child.poll() is not None or time.monotonic() > give_up:
+            raise AssertionError(f"the worker did not start:\n{log.read_text()}")
+        time.sleep(0.02)
+    return Worker(child, log)
+
+
+@dataclass
+class Platform:
+    """What a client of the services sees."""
+
+    database: Database
+    hints: BusHints
+    tenant: UUID = LOCAL_TENANT
+    graphs: dict[str, object] = field(default_factory=dict[str, object])
+
+    async def submit(self, request: RunRequest) -> RunRow:
+        submitted = await submit(self.database, self.hints, self.tenant, request, graphs=installed(GRAPHS))
+        return submitted.run
+
+    async def run(self, id: UUID) -> RunRow:
+        async with self.database.transaction(self.tenant) as connection:
+            return await runs.by_id(connection, id)
+
+    async def steps(self, id: UUID) -> list[Step]:
+        async with self.database.transaction(self.tenant) as connection:
+            return await steps.after(connection, id, 0, 100_000)
+
+    async def until(self, id: UUID, wanted: Callable[[RunRow], bool], seconds: float = 30) -> RunRow:
+        """The run once it is as wanted."""
+        import asyncio
+
+        give_up = time.monotonic() + seconds
+        while not wanted(row := await self.run(id)):
+            if time.monotonic() > give_up:
+                raise AssertionError(f"the run is still {row.status}: {await self.steps(id)}")
+            await asyncio.sleep(0.05)
+        return row
+
+    async def ended(self, id: UUID, seconds: float = 30) -> RunRow:
+        return await self.until(id, lambda row: row.terminal, seconds)
+
+    async def running(self, id: UUID) -> RunRow:
+        return await self.until(id, lambda row: row.status is RunStatus.RUNNING)
+
+
+@pytest.fixture
+async def platform(app_url: str, redis_url: str) -> AsyncIterator[Platform]:
+    async with Database(app_url, most=4) as database, BusHints(redis_url) as hints:
+        yield Platform(database, hints)

@@ -1,0 +1,85 @@
+"""Celery's side of a worker: its configuration, its one task, and its signals.
+
+A message is a hint with a run's id. It is acknowledged at once, because the truth of what must run is in Postgres.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from celery import Celery
+from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
+
+from offing.bus.wake import ADVANCE, QUEUE, broker_url, transport_options
+from offing.settings import Settings, app_address, load_settings, redis_address
+from offing_workers.process import WorkerProcess
+from offing_workers.ready import tell_ready
+
+process: WorkerProcess | None = None
+
+
+def celery_app(redis_url: str) -> Celery:
+    """The app of this process."""
+    app = Celery("offing", broker=broker_url(redis_url))
+    app.conf.update(
+        broker_transport_options=transport_options(),
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        task_default_queue=QUEUE,
+        task_acks_late=False,
+        task_ignore_result=True,
+        task_serializer="json",
+        accept_content=["json"],
+        worker_prefetch_multiplier=1,
+        worker_hijack_root_logger=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+    )
+    app.task(name=ADVANCE)(advance)
+    return app
+
+
+def advance(run: str) -> None:
+    """Look at a run."""
+    assert process is not None
+    process.advance(UUID(run))
+
+
+def serve(settings: Settings, database_url: str, redis_url: str) -> None:
+    """Work until told to stop."""
+
+    def begin(**_: Any) -> None:
+        from offing.services.graphs import installed
+
+        global process
+        process = WorkerProcess(settings, installed(settings.graphs), database_url, redis_url)
+        process.start()
+
+    worker_init.connect(begin, weak=False)
+    app = celery_app(redis_url)
+    concurrency = f"--concurrency={settings.worker_concurrency}"
+    quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+    app.worker_main(["worker", "--pool=threads", concurrency, *quiet, "--loglevel=WARNING"])
+
+
+@worker_ready.connect
+def _ready(**_: Any) -> None:
+    tell_ready()
+
+
+@worker_shutting_down.connect
+def _drain(**_: Any) -> None:
+    if process is not None:
+        process.drain()
+
+
+@worker_shutdown.connect
+def _stop(**_: Any) -> None:
+    if process is not None:
+        process.stop()
+
+
+def main() -> None:
+    """Entry point of `python -m offing_workers`."""
+    settings = load_settings()
+    serve(settings, app_address(settings), redis_address(settings))

@@ -1,0 +1,295 @@
+"""The run's context as a graph's nodes see it: `offing.sdk.RunContext` over real engines, tools and storage."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from offing.core.citation import check
+from offing.core.evidence import EvidenceBook
+from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Usage
+from offing.core.report import Evidence, Report, ReportDraft, ReportStatus
+from offing.core.run import StopReason, exhausted
+from offing.core.step import CallKey, Step, StepDraft, StepKind
+from offing.core.tool import Span, ToolResult, ToolSpec, ToolStatus
+from offing.models.engine import RoleRequest, engine_for
+from offing.sdk import Role, RoleReply, RunView, ToolCall
+from offing.sdk.role import Input, Output
+from offing.storage import reports, steps, turns
+from offing.storage.pool import Connection, Database
+from offing_workers.hold import Drain, Hold
+from offing_workers.meter import RunMeter
+from offing_workers.recorder import Recorder, Viewers
+from offing_workers.toolbelt import Outcome, Toolbelt
+
+RECORDS = frozenset(StepKind) - {StepKind.TOOL, StepKind.REPORT}
+
+
+class SliceContext:
+    """One claim's context. Every method that appends asks the journal first."""
+
+    def __init__(
+        self,
+        run: RunView,
+        engines: Mapping[str, EngineChoice],
+        hold: Hold,
+        recorder: Recorder,
+        toolbelt: Toolbelt,
+        database: Database,
+        viewers: Viewers,
+        *,
+        turns_per_slice: int,
+    ) -> None:
+        self._run, self._engines, self._hold = run, engines, hold
+        self._recorder, self._toolbelt, self._database, self._viewers = recorder, toolbelt, database, viewers
+        self._turns_left = turns_per_slice
+        self._evidence: EvidenceBook | None = None
+        self.report: Report | None = None
+        """The latest that this claim delivered."""
+
+    @property
+    def run(self) -> RunView:
+        return self._run
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        return self._toolbelt.specs
+
+    @property
+    def spent(self):  # noqa: ANN201
+        return self._recorder.spent
+
+    def stop(self) -> StopReason | None:
+        """A turn that has begun may end: the limit on turns stops the one after the last."""
+        if self._hold.write_now:
+            return StopReason.ASKED_TO_WRITE
+        if self._hold.overdue:
+            return StopReason.TIME_LIMIT
+        spent = self.spent
+        return exhausted(replace(spent, turns=spent.turns - 1), self._run.budget)
+
+    async def begin_turn(self, number: int) -> None:
+        if self._recorder.begin_turn(number):
+            self._turns_left -= 1
+            if self._turns_left <= 0:
+                self._hold.drain(Drain.SLICE_OVER)
+
+    async def call(
+        self, role: Role[Input, Output], given: Input, *, turn: int = 0
+    ) -> RoleReply[Output] | EngineFailure:
+        key = self._recorder.next_key()
+        if step := self._recorder.recorded(key, frozenset({role.kind, StepKind.FAILURE})):
+            return _replayed(role, step)
+        choice = self._engines.get(role.name, EngineChoice())
+        began = time.monotonic()
+        await self._doing(f"{role.label or role.kind}: {choice.model or choice.engine}")
+        answer = await self._answer(role, given, choice, turn)
+        ms = int((time.monotonic() - began) * 1000)
+        if isinstance(answer, EngineFailure):
+            await self._recorder.append(_failed(role, choice, answer, key, turn, ms))
+            return answer
+        return await self._accepted(role, choice, answer, key, turn, ms)
+
+    async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
+        key = self._recorder.next_key()
+        if step := self._recorder.recorded(key, frozenset({StepKind.TOOL})):
+            return result_of(step)
+        began = time.monotonic()
+        await self._doing(f"{call.tool}: {next((str(v) for v in call.args.values()), '')}")
+        outcome = await self._toolbelt.use(call, key)
+        draft = _used(call, outcome, key, turn, int((time.monotonic() - began) * 1000))
+        (step,) = await self._recorder.append(draft)
+        if self._evidence is not None:
+            self._evidence.add(outcome.content)
+        return result_of(step)
+
+    async def record(self, *drafts: StepDraft) -> tuple[int, ...]:
+        keyed = [replace(draft, key=self._recorder.next_key()) for draft in drafts]
+        known = [self._recorder.recorded(draft.key, RECORDS) for draft in keyed if draft.key]
+        if known and all(known):
+            return tuple(step.seq for step in known if step)
+        return tuple(step.seq for step in await self._recorder.append(*keyed))
+
+    async def recall(self, kind: StepKind, last: int) -> tuple[Step, ...]:
+        async with self._reading() as connection:
+            return tuple(await steps.last_of_kind(connection, self._run.id, kind, last))
+
+    async def fetch(self, seqs: Sequence[int]) -> tuple[Step, ...]:
+        async with self._reading() as connection:
+            return tuple(await steps.by_seq(connection, self._run.id, seqs))
+
+    async def messages(self, after: int) -> tuple[Step, ...]:
+        async with self._reading() as connection:
+            return tuple(await steps.messages(connection, self._run.id, after))
+
+    async def evidence(self, last: int) -> tuple[Evidence, ...]:
+        return (await self._book()).latest(last)
+
+    async def deliver(self, draft: ReportDraft, reason: StopReason) -> Report:
+        key = self._recorder.next_key()
+        if self._recorder.recorded(key, frozenset({StepKind.REPORT})):
+            self.report = await self.latest_report()
+        else:
+            self.report = await self._deliver(draft, reason, key)
+        assert self.report is not None
+        return self.report
+
+    async def latest_report(self) -> Report | None:
+        """The report that this run has so far. None: there is none."""
+        async with self._reading() as connection:
+            return await reports.latest(connection, self._run.id)
+
+    async def salvage(self, draft: ReportDraft, reason: StopReason) -> Report:
+        """Deliver outside any node, for a run that ended before its own generator could."""
+        self.report = await self._deliver(draft, reason, None)
+        return self.report
+
+    async def _answer(
+        self, role: Role[Any, Any], given: Any, choice: EngineChoice, turn: int
+    ) -> Answer | EngineFailure:
+        engine = engine_for(choice)
+        if isinstance(engine, EngineFailure):
+            return engine
+        meter = RunMeter(self._database, self._recorder, self._run.budget)
+        budget = self._run.budget.seconds
+        left = None if budget is None else max(0.0, budget - self._recorder.spent.seconds)
+        return await engine.answer(RoleRequest(role, given, choice, turn, self._run.seed, meter, left))
+
+    async def _accepted(
+        self, role: Role[Any, Output], choice: EngineChoice, answer: Answer, key: CallKey, turn: int, ms: int
+    ) -> RoleReply[Output]:
+        async def with_turn(connection: Connection, new: list[Step]) -> None:
+            await turns.insert(connection, self._recorder.fence, new[0].seq, role.name, choice.engine, answer)
+
+        output: Any = answer.output
+        headline = role.headline(output)
+        draft = StepDraft(
+            role.kind,
+            headline.title,
+            {
+                "role": role.name,
+                "engine": choice.engine,
+                "model": answer.model,
+                "output": output.model_dump(mode="json"),
+            },
+            label=role.label,
+            detail=headline.detail,
+            ms=ms,
+            tokens=answer.usage.tokens,
+            turn=turn,
+            key=key,
+        )
+        (step,) = await self._recorder.append(draft, also=with_turn)
+        return RoleReply(step.seq, output)
+
+    async def _deliver(self, draft: ReportDraft, reason: StopReason, key: CallKey | None) -> Report:
+        book = await self._book()
+        status = ReportStatus.COMPLETE if reason is StopReason.ANSWERED else ReportStatus.PARTIAL
+        writer = self._engines.get("generator", EngineChoice())
+        by = f"{writer.engine}:{writer.model}" if writer.model else writer.engine
+        report = check(draft, book.all(), status=status, reason=reason, written_by=by)
+
+        async def with_report(connection: Connection, new: list[Step]) -> None:
+            await reports.insert(connection, self._recorder.fence, new[0].seq, report)
+
+        await self._recorder.append(_reported(report, key), also=with_report)
+        return report
+
+    async def _book(self) -> EvidenceBook:
+        """Everything retrieved so far; read back once a claim, when it is first asked for."""
+        if self._evidence is None:
+            book = EvidenceBook()
+            for step in await self.recall(StepKind.TOOL, 10_000):
+                book.add(step.payload.get("content", {}))
+            self._evidence = book
+        return self._evidence
+
+    async def _doing(self, text: str) -> None:
+        await self._viewers.doing(self._recorder.fence.tenant, self._run.id, text)
+
+    def _reading(self):  # noqa: ANN202
+        return self._database.transaction(self._recorder.fence.tenant)
+
+
+def result_of(step: Step) -> ToolResult:
+    """A tool's step as the graph sees the call."""
+    p = step.payload
+    spans = tuple(Span(s["artefact"], s["start"], s["end"]) for s in p["spans"])
+    return ToolResult(step.seq, p["tool"], p["args"], ToolStatus(p["status"]), p["content"], p["message"], spans)
+
+
+def _replayed(role: Role[Any, Output], step: Step) -> RoleReply[Output] | EngineFailure:
+    payload = step.payload
+    if step.kind is StepKind.FAILURE:
+        return EngineFailure(FailureKind(payload["failure"]), payload["message"], stop=payload["stop"])
+    return RoleReply(step.seq, role.output.model_validate(payload["output"]))
+
+
+def _failed(
+    role: Role[Any, Any], choice: EngineChoice, failure: EngineFailure, key: CallKey, turn: int, ms: int
+) -> StepDraft:
+    payload = {
+        "role": role.name,
+        "engine": choice.engine,
+        "model": choice.model,
+        "failure": failure.kind,
+        "message": failure.message,
+        "stop": failure.stop,
+        "attempts": [{**asdict(a), "usage": _usage(a.usage)} for a in failure.attempts],
+        "usage": _usage(failure.usage),
+    }
+    title = f"{role.name}: {failure.message}"
+    return StepDraft(
+        StepKind.FAILURE,
+        title,
+        payload,
+        label="failed",
+        ok=False,
+        ms=ms,
+        tokens=failure.usage.tokens,
+        turn=turn,
+        key=key,
+    )
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {**asdict(usage), "usd": str(usage.usd)}
+
+
+def _used(call: ToolCall, outcome: Outcome, key: CallKey, turn: int, ms: int) -> StepDraft:
+    payload = {
+        "tool": call.tool,
+        "args": call.args,
+        "status": outcome.status,
+        "rule": outcome.rule,
+        "content": outcome.content,
+        "message": outcome.message,
+        "spans": [{"artefact": str(s.artefact), "start": s.start, "end": s.end} for s in outcome.spans],
+    }
+    ok = outcome.status is ToolStatus.OK
+    return StepDraft(
+        StepKind.TOOL,
+        outcome.title,
+        payload,
+        label=outcome.verb if ok else "failed",
+        detail=outcome.detail,
+        ok=ok,
+        ms=ms,
+        turn=turn,
+        key=key,
+    )
+
+
+def _reported(report: Report, key: CallKey | None) -> StepDraft:
+    sentences = report.sentences()
+    supported = sum(s.supported for s in sentences)
+    payload = {
+        "title": report.title,
+        "status": report.status,
+        "reason": report.reason,
+        "sentences": len(sentences),
+        "supported": supported,
+        "citations": len(report.citations),
+    }
+    detail = f"{supported} of {len(sentences)} sentences stand on a source · {len(report.citations)} citations"
+    return StepDraft(StepKind.REPORT, report.title, payload, detail=detail, key=key)

@@ -1,0 +1,66 @@
+"""One run in a worker's hands: its claim, and what has been asked of it since.
+
+The heartbeat, the bus and the process write wishes here; the slice acts on them at superstep boundaries.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from langgraph.runtime import RunControl
+
+from offing.core.run import CancelMode, Fence
+from offing.storage.runs import Wish
+
+
+class Drain(StrEnum):
+    """Why a slice stops at its next boundary."""
+
+    SLICE_OVER = "slice_over"
+    SHUTDOWN = "shutdown"
+    PAUSE = "pause"
+    CANCEL = "cancel"
+    LOST = "lost"
+    """Another worker may own the run; nothing more may be written."""
+
+
+@dataclass(slots=True)
+class Hold:
+    """Lives as long as the slice. Touched from the worker's event loop only."""
+
+    fence: Fence
+    control: RunControl = field(default_factory=RunControl)
+    write_now: bool = False
+    """A person asked to stop and write."""
+    overdue: bool = False
+    """The run's deadline has passed."""
+    task: "asyncio.Task[None] | None" = None
+
+    def drain(self, why: Drain) -> None:
+        """Stop at the next boundary; the first reason stands, but for a loss, which overrules all."""
+        if why is Drain.LOST or self.control.drain_reason is None:
+            self.control.request_drain(why)
+
+    @property
+    def draining(self) -> Drain | None:
+        reason = self.control.drain_reason
+        return Drain(reason) if reason else None
+
+    def lose(self) -> None:
+        """The lease is gone: stop now, in the middle of whatever it is."""
+        self.drain(Drain.LOST)
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """Do not wait for the boundary."""
+        if self.task is not None and not self.task.done():
+            self.task.cancel()
+
+    def apply(self, wish: Wish) -> None:
+        """Take over what people want of the run."""
+        self.overdue = self.overdue or wish.overdue
+        self.write_now = self.write_now or wish.cancel is CancelMode.WRITE
+        if wish.cancel is CancelMode.DISCARD:
+            self.drain(Drain.CANCEL)
+        elif wish.pause:
+            self.drain(Drain.PAUSE)

@@ -1,0 +1,47 @@
+"""What a call may cost: the run's budget and the tenant's cap, asked before each attempt and booked after it."""
+
+from decimal import Decimal
+
+from offing.core.model import Usage
+from offing.core.run import Budget, StopReason
+from offing.storage import spend
+from offing.storage.pool import Database
+from offing_workers.recorder import Recorder
+
+NOTHING = Decimal(0)
+
+
+class RunMeter:
+    """The meter of one role call. Attempts follow one another, so at most one reservation is open."""
+
+    def __init__(self, database: Database, recorder: Recorder, budget: Budget) -> None:
+        self._database, self._recorder, self._budget = database, recorder, budget
+        self._reserved = NOTHING
+
+    async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
+        """Set aside what the next attempt may use at most. A reason: it must not be made."""
+        spent, budget = self._recorder.spent, self._budget
+        if budget.tokens is not None and spent.tokens + tokens > budget.tokens:
+            return StopReason.TOKEN_LIMIT
+        if budget.usd is not None and spent.usd + usd > budget.usd:
+            return StopReason.SPEND_LIMIT
+        if budget.seconds is not None and spent.seconds >= budget.seconds:
+            return StopReason.TIME_LIMIT
+        return None if usd == NOTHING or await self._set_aside(usd) else StopReason.TENANT_SPEND_LIMIT
+
+    async def settle(self, usage: Usage) -> None:
+        """Book what the attempt used, nothing included."""
+        self._recorder.book(usage.tokens, usage.usd)
+        reserved, self._reserved = self._reserved, NOTHING
+        if reserved or usage.usd:
+            fence = self._recorder.fence
+            async with self._database.transaction(fence.tenant) as connection:
+                await spend.settle(connection, fence, reserved, usage.usd)
+
+    async def _set_aside(self, usd: Decimal) -> bool:
+        fence = self._recorder.fence
+        async with self._database.transaction(fence.tenant) as connection:
+            if not await spend.reserve(connection, fence, usd):
+                return False
+        self._reserved = usd
+        return True

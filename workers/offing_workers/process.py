@@ -1,0 +1,181 @@
+"""A worker process: one event loop that owns every client, the runs in hand, and the three watchers beside them.
+
+Watchers: the heartbeat (a thread with a connection of its own), the sweeper, and the listener for nudges.
+"""
+
+import asyncio
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import structlog
+from redis.exceptions import RedisError
+
+from offing.bus.control import Control
+from offing.bus.live import LiveBus
+from offing.bus.wake import CeleryWake
+from offing.core.errors import Unavailable
+from offing.sdk import Graph
+from offing.settings import Settings
+from offing.storage import runs
+from offing.storage.heartbeat import HeartbeatConnection
+from offing.storage.pool import Database
+from offing_workers.hold import Drain, Hold
+from offing_workers.slice import Slice, SliceLimits
+
+GRACE = 20.0
+"""Seconds that a drain waits for calls in flight before it interrupts them."""
+
+CANCEL_GRACE = 2.0
+"""The same for a run that a person cancelled."""
+
+log = structlog.get_logger()
+
+
+class WorkerProcess:
+    """Made once a process, by `start`. Its methods are called from Celery's threads; the rest happens on its loop."""
+
+    def __init__(self, settings: Settings, graphs: Mapping[str, Graph], database_url: str, redis_url: str) -> None:
+        self._settings, self._graphs = settings, graphs
+        self._database_url, self._redis_url = database_url, redis_url
+        self._name = f"{socket.gethostname()}:{os.getpid()}:{random.randrange(1 << 32):08x}"
+        self._holds: dict[UUID, Hold] = {}
+        self._loop = asyncio.new_event_loop()
+        self._draining = False
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """Open the clients and begin watching."""
+        threading.Thread(target=self._loop.run_forever, name="offing-loop", daemon=True).start()
+        self._wait(self._open())
+        threading.Thread(target=self._heartbeat, name="offing-heartbeat", daemon=True).start()
+
+    def advance(self, run: UUID) -> None:
+        """Advance a run by a slice; returns when the slice is over. Blocks a Celery thread, never the loop."""
+        if not self._draining:
+            self._wait(self._advance(run))
+
+    def drain(self) -> None:
+        """Stop every slice at its next boundary, and take no other. Returns at once; safe in a signal handler."""
+        self._draining = True
+        self._loop.call_soon_threadsafe(self._drain_all)
+
+    def stop(self) -> None:
+        """Close everything, after the last slice."""
+        self._stopped.set()
+        self._wait(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _open(self) -> None:
+        self._database = await Database(self._database_url, most=self._settings.pool_size).__aenter__()
+        self._live, self._control = LiveBus(self._redis_url), Control(self._redis_url)
+        self._wake = CeleryWake(self._redis_url)
+        self._watchers = [asyncio.create_task(self._sweep()), asyncio.create_task(self._listen())]
+
+    async def _close(self) -> None:
+        for watcher in self._watchers:
+            watcher.cancel()
+        await asyncio.gather(*self._watchers, return_exceptions=True)
+        await self._control.close()
+        await self._live.close()
+        await self._database.__aexit__()
+
+    async def _advance(self, run: UUID) -> None:
+        term = self._settings.lease_seconds
+        try:
+            claim = await runs.claim(self._database, run, self._name, term)
+        except Unavailable as error:
+            log.warning("not claimed", run=str(run), reason=str(error))
+            return
+        if claim is None:
+            return
+        hold = self._holds[run] = Hold(claim.fence)
+        limits = SliceLimits(term, self._settings.slice_turns, self._settings.slice_seconds)
+        work = Slice(self._database, self._live, self, self._graphs, claim, hold, limits).advance()
+        hold.task = asyncio.create_task(work)
+        try:
+            await asyncio.wait({hold.task})
+        finally:
+            self._holds.pop(run, None)
+        self._report(hold)
+
+    def _report(self, hold: Hold) -> None:
+        assert hold.task is not None
+        if not hold.task.cancelled() and (error := hold.task.exception()):
+            log.error("slice failed", run=str(hold.fence.run), exc_info=error)
+
+    async def wake(self, run: UUID) -> None:
+        """Hint that a run can be claimed again."""
+        await self._wake([run])
+
+    def _drain_all(self) -> None:
+        for hold in self._holds.values():
+            hold.drain(Drain.SHUTDOWN)
+            self._loop.call_later(GRACE, hold.interrupt)
+
+    async def _sweep(self) -> None:
+        """Repeat hints that seem lost. Any number of workers may do so at once."""
+        while True:
+            await asyncio.sleep(self._settings.sweep_seconds * random.uniform(0.5, 1.0))
+            try:
+                forgotten_after = 2 * self._settings.sweep_seconds
+                due = await runs.sweep(self._database, forgotten_after, self._settings.lease_seconds)
+                await self._wake(due)
+            except Unavailable as error:
+                log.warning("not swept", reason=str(error))
+
+    async def _listen(self) -> None:
+        """Look at runs that somebody nudged. Without Redis the heartbeat finds out as well."""
+        while True:
+            try:
+                async for run in self._control.nudges():
+                    if hold := self._holds.get(run):
+                        await self._look(hold)
+            except (RedisError, OSError, Unavailable) as error:
+                log.debug("not listening", reason=type(error).__name__)
+                await asyncio.sleep(1.0)
+
+    async def _look(self, hold: Hold) -> None:
+        fence = hold.fence
+        term = f"{self._settings.lease_seconds} seconds"
+        rows = await self._database.platform(runs.HEARTBEAT, ([fence.run], [fence.number], term))
+        self._take(hold, runs.wish_of(rows[0]) if rows else None)
+
+    def _take(self, hold: Hold, wish: runs.Wish | None) -> None:
+        if wish is None:
+            if hold.fence.run in self._holds:
+                hold.lose()
+            return
+        hold.apply(wish)
+        if hold.draining is Drain.CANCEL:
+            self._loop.call_later(CANCEL_GRACE, hold.interrupt)
+
+    def _heartbeat(self) -> None:
+        """Renew all leases each few seconds; give up what could not be renewed before another worker may take it."""
+        settings, connection = self._settings, HeartbeatConnection(self._database_url)
+        renewed = time.monotonic()
+        while not self._stopped.wait(settings.heartbeat_seconds):
+            held = list(self._holds.values())
+            try:
+                wishes = connection.beat([h.fence for h in held], settings.lease_seconds) if held else []
+                renewed = time.monotonic()
+                self._loop.call_soon_threadsafe(self._apply, held, {w.run: w for w in wishes})
+            except psycopg.Error as error:
+                log.warning("no heartbeat", reason=type(error).__name__)
+                if time.monotonic() - renewed > 0.8 * settings.lease_seconds:
+                    log.warning("leases may have passed", runs=len(held))
+        connection.close()
+
+    def _apply(self, held: list[Hold], wishes: Mapping[UUID, runs.Wish]) -> None:
+        for hold in held:
+            if self._holds.get(hold.fence.run) is hold:
+                self._take(hold, wishes.get(hold.fence.run))

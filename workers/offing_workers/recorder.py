@@ -1,0 +1,137 @@
+"""A claim's pen: every step of a slice goes through here, guarded, journalled, booked and shown.
+
+The only home of call keys. Survives a short absence of Postgres: it writes again within the lease, and looks first
+whether the lost answer was a success.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Protocol
+from uuid import UUID
+
+from langgraph.config import get_config
+from psycopg.errors import UniqueViolation
+
+from offing.core.errors import OffingError, ReplayDiverged, Unavailable
+from offing.core.run import Fence, Spent
+from offing.core.step import CallKey, Step, StepDraft
+from offing.storage import steps
+from offing.storage.pool import Connection, Database
+from offing.storage.steps import Booking
+
+RETRY_PAUSE = 0.1
+"""Seconds between tries while Postgres is away."""
+
+Also = Callable[[Connection, list[Step]], Awaitable[None]]
+"""What else belongs in the transaction of an append."""
+
+
+class Viewers(Protocol):
+    """Whoever watches runs live. Never raises."""
+
+    async def steps(self, tenant: UUID, run: UUID, new: Sequence[Step]) -> None: ...
+
+    async def doing(self, tenant: UUID, run: UUID, text: str | None) -> None: ...
+
+
+class NestedGraph(OffingError):
+    """A subgraph's node tried to reach the run's context, which only the nodes of the run's own graph may do."""
+
+    code = "nested_graph"
+
+
+class Recorder:
+    """Appends for one claim. `journal` is what an earlier slice recorded after the checkpoint that we start from."""
+
+    def __init__(
+        self,
+        database: Database,
+        viewers: Viewers,
+        fence: Fence,
+        *,
+        term: float,
+        journal: dict[CallKey, Step],
+        spent: Spent,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._database, self._viewers, self.fence, self.term = database, viewers, fence, term
+        self._journal, self._ordinals = journal, Counter[tuple[int, str]]()
+        self._monotonic, self._booked_at = monotonic, monotonic()
+        self._spent, self._unbooked = spent, Booking()
+
+    @property
+    def spent(self) -> Spent:
+        """Totals of the run, what is not yet written included."""
+        return replace(self._spent, seconds=self._spent.seconds + self._monotonic() - self._booked_at)
+
+    def begin_turn(self, number: int) -> bool:
+        """Count a turn. False: it had been counted before a loss."""
+        if number <= self._spent.turns:
+            return False
+        self._spent = replace(self._spent, turns=number)
+        return True
+
+    def book(self, tokens: int, usd: Decimal) -> None:
+        """Tokens and money used; written with the next append."""
+        self._spent = replace(self._spent, tokens=self._spent.tokens + tokens, usd=self._spent.usd + usd)
+        waiting = self._unbooked
+        self._unbooked = replace(waiting, tokens=waiting.tokens + tokens, usd=waiting.usd + usd)
+
+    def next_key(self) -> CallKey:
+        """The key of the append that the running node makes now."""
+        metadata: dict[str, Any] = get_config().get("metadata") or {}
+        if "|" in metadata.get("langgraph_checkpoint_ns", ""):
+            raise NestedGraph("Only nodes of the run's own graph may use its context; call it outside the subgraph.")
+        superstep, path = int(metadata["langgraph_step"]), "/".join(map(str, metadata["langgraph_path"]))
+        ordinal = self._ordinals[superstep, path]
+        self._ordinals[superstep, path] += 1
+        return CallKey(superstep, path, ordinal)
+
+    def recorded(self, key: CallKey, expected: frozenset[str]) -> Step | None:
+        """What was recorded under a key before a loss. Raises ReplayDiverged if it is of none of the expected kinds."""
+        step = self._journal.pop(key, None)
+        if step is not None and step.kind not in expected:
+            raise ReplayDiverged(f"{key} recorded {step.kind}; the node now asks for {', '.join(sorted(expected))}.")
+        return step
+
+    async def append(self, *drafts: StepDraft, also: Also | None = None) -> list[Step]:
+        """Append, and show. Raises Fenced when the run is no longer ours, Unavailable when the lease would run out."""
+        give_up = self._monotonic() + self.term
+        while True:
+            try:
+                new = await self._once(drafts, also)
+                break
+            except (Unavailable, UniqueViolation):
+                if found := await self._already(drafts):
+                    return found
+                if self._monotonic() > give_up:
+                    raise
+                await asyncio.sleep(RETRY_PAUSE)
+        await self._viewers.steps(self.fence.tenant, self.fence.run, new)
+        return new
+
+    async def _once(self, drafts: Sequence[StepDraft], also: Also | None) -> list[Step]:
+        now = self._monotonic()
+        booking = replace(self._unbooked, turns=self._spent.turns, seconds=now - self._booked_at)
+        async with self._database.transaction(self.fence.tenant) as connection:
+            new = await steps.append(connection, self.fence, self.term, drafts, booking)
+            if also is not None:
+                await also(connection, new)
+        self._spent = replace(self._spent, seconds=self._spent.seconds + booking.seconds)
+        self._booked_at, self._unbooked = now, Booking()
+        return new
+
+    async def _already(self, drafts: Sequence[StepDraft]) -> list[Step]:
+        """The steps, if the try whose answer was lost had been committed."""
+        key = drafts[0].key
+        if key is None:
+            return []
+        try:
+            async with self._database.transaction(self.fence.tenant) as connection:
+                known = await steps.journal(connection, self.fence.run, key.superstep - 1)
+        except Unavailable:
+            return []
+        return [known[d.key] for d in drafts if d.key in known]

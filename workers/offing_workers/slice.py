@@ -1,0 +1,258 @@
+"""One slice of one run: from claim to hand-back.
+
+Decides how a slice ends; what happens inside is the graph's business. Every ending of a run goes through `_end`, which
+sees to it that there is a report before there is an end.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+from uuid import UUID
+
+import structlog
+from langgraph.errors import GraphDrained
+
+from offing.core.errors import Fenced, OffingError, Unavailable
+from offing.core.policy import Policy
+from offing.core.run import CancelMode, RunStatus, StopReason
+from offing.core.step import StepDraft, StepKind
+from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
+from offing.services.library import LibraryScope, library_port
+from offing.services.runs import ended_step
+from offing.storage import runs, spend, steps
+from offing.storage.checkpoints import FencedSaver
+from offing.storage.pool import Connection, Database
+from offing.storage.runs import Claim, Release, RunRow
+from offing.tools import registry
+from offing.tools.tool import ToolScope
+from offing_workers.context import SliceContext
+from offing_workers.hold import Drain, Hold
+from offing_workers.recorder import Recorder, Viewers
+from offing_workers.toolbelt import Toolbelt
+
+STALLED_CLAIMS = 5
+"""Lost workers in a row without progress, after which a run is dead."""
+
+VERSION_RETRY = 60.0
+"""Seconds between looks for a worker that has the run's graph version."""
+
+SALVAGED_EVIDENCE = 12
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLimits:
+    """How long a slice may last, and the lease it lives under. Seconds."""
+
+    term: float
+    turns: int
+    seconds: float
+
+
+class Wakes(Protocol):
+    async def wake(self, run: UUID) -> None: ...
+
+
+@cache
+def compiled(graph: Graph) -> Any:
+    """The graph, compiled once a process; a saver is put in for each slice."""
+    return graph.build().compile()
+
+
+class Slice:
+    """One claim's work."""
+
+    def __init__(
+        self,
+        database: Database,
+        viewers: Viewers,
+        wakes: Wakes,
+        graphs: Mapping[str, Graph],
+        claim: Claim,
+        hold: Hold,
+        limits: SliceLimits,
+    ) -> None:
+        self._database, self._viewers, self._wakes, self._graphs = database, viewers, wakes, graphs
+        self._claim, self._hold, self._limits, self._fence = claim, hold, limits, claim.fence
+
+    async def advance(self) -> None:
+        """Work until the run ends, is asked to stop, or the slice is over. Leaves everything to others once fenced."""
+        try:
+            await self._advance()
+        except Fenced:
+            log.info("fenced", run=str(self._fence.run), fence=self._fence.number)
+        except Unavailable as error:
+            log.warning("left for another worker", run=str(self._fence.run), reason=str(error))
+
+    async def _advance(self) -> None:
+        row, earlier = await self._opened()
+        graph = self._graphs.get(row.graph)
+        if graph is None or graph.version != row.graph_version:
+            return await self._wait_for_version(row)
+        saver = FencedSaver(self._database, self._fence, term=self._limits.term, turn_key=graph.turn_key)
+        context = await self._context(row, earlier, saver)
+        if row.cancel_mode is CancelMode.DISCARD:
+            return await self._end(context, saver, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
+        if self._claim.stalled >= STALLED_CLAIMS:
+            detail = f"{self._claim.stalled} workers in a row were lost while they worked on this run."
+            return await self._end(context, saver, graph, RunStatus.DEAD, StopReason.NO_PROGRESS, detail)
+        await self._announce()
+        await self._execute(graph, saver, context)
+
+    async def _opened(self) -> tuple[RunRow, tuple[tuple[str, str], ...]]:
+        async with self._database.transaction(self._fence.tenant) as connection:
+            row = await runs.by_id(connection, self._fence.run)
+            if self._claim.lost:
+                await spend.release_leftover(connection, self._fence)
+            earlier = await runs.earlier_answers(connection, row.thread, row.id, 5)
+        self._hold.write_now = row.cancel_mode is CancelMode.WRITE
+        return row, earlier
+
+    async def _context(self, row: RunRow, earlier: tuple[tuple[str, str], ...], saver: FencedSaver) -> SliceContext:
+        position = await saver.position()
+        begun = position is not None and position.run == row.id
+        self._begun = begun
+        async with self._database.transaction(self._fence.tenant) as connection:
+            journal = await steps.journal(connection, row.id, position.superstep if position and begun else -2)
+        self._replayed = len(journal)
+        recorder = Recorder(
+            self._database,
+            self._viewers,
+            self._fence,
+            term=self._limits.term,
+            journal=journal,
+            spent=row.spent,
+            monotonic=time.monotonic,
+        )
+        self._recorder = recorder
+        view = RunView(row.id, row.question, earlier, row.budget, row.seed)
+        return SliceContext(
+            view,
+            row.engines,
+            self._hold,
+            recorder,
+            self._toolbelt(row, recorder),
+            self._database,
+            self._viewers,
+            turns_per_slice=self._limits.turns,
+        )
+
+    def _toolbelt(self, row: RunRow, recorder: Recorder) -> Toolbelt:
+        collections = tuple(row.scope.get("collections", ()))
+        sources = tuple(UUID(str(s)) for s in row.scope.get("sources", ()))
+        library = library_port(self._database, self._fence.tenant, LibraryScope(collections, sources))
+        scope = ToolScope(self._fence.tenant, row.id, "", library, collections, sources)
+        return Toolbelt(registry(), Policy.model_validate(row.policy), scope, self._database, recorder)
+
+    async def _announce(self) -> None:
+        """Say that work begins, or begins again after a loss. An ordinary next slice is no news."""
+        if self._fence.number == 1:
+            await self._recorder.append(StepDraft(StepKind.STARTED, "A worker took the run"))
+        elif self._claim.lost:
+            detail = f"{self._replayed} recorded calls read back, none repeated"
+            payload = {"after": "lost worker", "read_back": self._replayed}
+            title = "Resumed after a worker was lost"
+            await self._recorder.append(StepDraft(StepKind.RESUMED, title, payload, detail=detail))
+
+    async def _execute(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
+        timer = asyncio.get_running_loop().call_later(self._limits.seconds, self._hold.drain, Drain.SLICE_OVER)
+        try:
+            await self._invoke(graph, saver, context)
+        except GraphDrained:
+            return await self._drained(graph, saver, context)
+        except asyncio.CancelledError:
+            return await self._interrupted(graph, saver, context)
+        except (Fenced, Unavailable):
+            raise
+        except Exception as error:
+            log.exception("the graph raised", run=str(self._fence.run), graph=graph.name)
+            detail = f"{type(error).__name__}: {error}"
+            return await self._end(context, saver, graph, RunStatus.FAILED, StopReason.GRAPH_ERROR, detail)
+        finally:
+            timer.cancel()
+        await self._end(context, saver, graph, RunStatus.DONE, None)
+
+    async def _invoke(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
+        config = {"configurable": {"thread_id": str(self._fence.thread)}, "recursion_limit": 1_000_000}
+        given = None if self._begun else graph.start(context.run)
+        runnable = compiled(graph).copy({"checkpointer": saver})
+        outcome = await runnable.ainvoke(
+            given, config, context=context, durability="sync", control=self._hold.control, stream_mode="updates"
+        )
+        if any("__interrupt__" in update for update in outcome if isinstance(update, dict)):
+            raise OffingError("The graph interrupted itself to ask a person, which runs cannot do yet.")
+
+    async def _drained(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
+        why = self._hold.draining
+        if why is Drain.CANCEL:
+            await self._end(context, saver, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
+        elif why is Drain.PAUSE:
+            paused = StepDraft(StepKind.PAUSED, "Paused by a person")
+            await self._let_go(saver, Release(RunStatus.PAUSED, waiting_for="a person to resume it"), paused)
+        elif why is not Drain.LOST:
+            await self._let_go(saver, Release(RunStatus.QUEUED))
+            await self._wakes.wake(self._fence.run)
+
+    async def _interrupted(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
+        """Cancelled in mid-call. What was not recorded is done again by whoever comes next."""
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+        if self._hold.draining is not Drain.LOST:
+            await self._drained(graph, saver, context)
+
+    async def _wait_for_version(self, row: RunRow) -> None:
+        wanted = f"a worker with {row.graph} {row.graph_version[:12]}"
+        async with self._database.transaction(self._fence.tenant) as connection:
+            release = Release(RunStatus.WAITING, waiting_for=wanted, wait_seconds=VERSION_RETRY)
+            await runs.hand_back(connection, self._fence, self._limits.term, release)
+
+    async def _let_go(self, saver: FencedSaver, release: Release, *said: StepDraft) -> None:
+        """Hand the run back with its position, in one transaction."""
+
+        async def with_position(connection: Connection, _: object) -> None:
+            await saver.flush(connection)
+            await runs.hand_back(connection, self._fence, self._limits.term, release)
+
+        if said:
+            await self._recorder.append(*said, also=with_position)
+            return
+        async with self._database.transaction(self._fence.tenant) as connection:
+            await with_position(connection, ())
+
+    async def _end(
+        self,
+        context: SliceContext,
+        saver: FencedSaver,
+        graph: Graph,
+        status: RunStatus,
+        reason: StopReason | None,
+        detail: str = "",
+    ) -> None:
+        report = context.report or await context.latest_report()
+        if report is None and status is not RunStatus.CANCELLED:
+            report = await context.salvage(await _salvaged(graph, context), reason or StopReason.NOTHING_FOUND)
+        stop = reason or StopReason(report.reason if report else StopReason.NOTHING_FOUND)
+        release = Release(status, stop_reason=stop, error=detail or None)
+        await self._let_go(saver, release, ended_step(status, stop, detail=detail))
+        await self._viewers.doing(self._fence.tenant, self._fence.run, None)
+
+
+async def _salvaged(graph: Graph, context: SliceContext) -> ReportDraft:
+    evidence = await context.evidence(SALVAGED_EVIDENCE)
+    if graph.salvage is not None:
+        return graph.salvage(context.run, evidence)
+    return plain_list(context.run, evidence)
+
+
+def plain_list(run: RunView, evidence: tuple[Evidence, ...]) -> ReportDraft:
+    """A report that only lists what was retrieved, for a graph that brings no writer of its own."""
+    sentences = tuple(
+        DraftSentence(text=f"“{' '.join(e.text.split())[:300]}”", citations=(DraftCitation(evidence=e.id),))
+        for e in evidence
+    )
+    sections = (DraftSection(heading="What was retrieved", sentences=sentences),) if sentences else ()
+    return ReportDraft(title=run.question[:200], sections=sections, limits="The run ended before a report was written.")
