@@ -19,7 +19,8 @@ from typing import BinaryIO
 
 from offing.core.errors import Conflict, InvalidInput
 
-LONGEST_SOCKET_PATH = 100
+LONGEST_BASE = 60
+"""Bytes; what we add to it must still be a socket's path, 104 bytes on macOS and 108 on Linux."""
 LARGEST_LOG = 5_000_000
 
 
@@ -79,7 +80,7 @@ def layout(home: Path) -> Layout:
 def prepare(home: Path) -> Layout:
     """The paths of `home`, made where absent and private to this user.
 
-    Raises InvalidInput (OFFING_HOME) when the home cannot be made or written, or its sockets' paths would be too long.
+    Raises InvalidInput (OFFING_HOME) when the home cannot be made or written.
     """
     paths = layout(home)
     try:
@@ -92,17 +93,15 @@ def prepare(home: Path) -> Layout:
     _private(paths.run)
     for folder in (paths.postgres_sockets, paths.keyvalue_socket.parent):
         folder.mkdir(mode=0o700, exist_ok=True)
-    if len(os.fsencode(paths.postgres_sockets / ".s.PGSQL.5432")) > LONGEST_SOCKET_PATH:
-        raise InvalidInput("TMPDIR", f"{paths.run} is too long a path for a socket", "Set TMPDIR to a shorter path.")
     return paths
 
 
 def _runtime_base() -> Path:
-    """`$XDG_RUNTIME_DIR` where it is really ours (under sudo it is not), else the temporary folder."""
+    """`$XDG_RUNTIME_DIR` where it is really ours (under sudo it is not), else the temporary folder, if short enough."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and os.path.isdir(runtime) and os.stat(runtime).st_uid == os.geteuid():
-        return Path(runtime)
-    return Path(tempfile.gettempdir())
+    ours = runtime and os.path.isdir(runtime) and os.stat(runtime).st_uid == os.geteuid()
+    wanted = Path(runtime) if runtime and ours else Path(tempfile.gettempdir())
+    return wanted if len(os.fsencode(wanted)) <= LONGEST_BASE else Path("/tmp")
 
 
 def _private(folder: Path) -> None:

@@ -25,15 +25,16 @@ def silent(_: str) -> None:
     """Says nothing."""
 
 
-def restart_delay(ends: Sequence[float], now: float) -> float | None:
+def restart_delay(ends: Sequence[float], now: float, second: float = 0.5) -> float | None:
     """Seconds to wait before the next start of a program that ended at the times `ends`, the last one included.
 
-    None: it ended too often within a minute to try again.
+    None: it ended too often within a minute to try again. The first start after an end is at once, the one after
+    `second` seconds, and each further one after twice as long, 10 s at most.
     """
     recent = [t for t in ends if now - t < 60]
     if len(recent) > RESTARTS_A_MINUTE:
         return None
-    return 0.0 if len(recent) <= 1 else min(0.5 * 2 ** (len(recent) - 2), 10.0)
+    return 0.0 if len(recent) <= 1 else min(second * 2 ** (len(recent) - 2), 10.0)
 
 
 @dataclass(slots=True)
@@ -46,8 +47,10 @@ class _Running:
 class Supervisor:
     """Runs programs for one owner. `start`, `restart` and `stop` from one thread; `watch` may be another."""
 
-    def __init__(self, say: Say = silent, clock: Callable[[], float] = time.monotonic) -> None:
-        self._say, self._clock = say, clock
+    def __init__(
+        self, say: Say = silent, clock: Callable[[], float] = time.monotonic, second_delay: float = 0.5
+    ) -> None:
+        self._say, self._clock, self._second_delay = say, clock, second_delay
         self._running: dict[str, _Running] = {}
         self._halting = threading.Event()
 
@@ -103,7 +106,7 @@ class Supervisor:
     def _revive(self, running: _Running, asked: threading.Event) -> bool:
         name, now = running.program.name, self._clock()
         running.ends.append(now)
-        delay = restart_delay(running.ends, now)
+        delay = restart_delay(running.ends, now, self._second_delay)
         ended = f"{name} ended ({_ending(running.child)})"
         if delay is None:
             self._say(f"{ended} for the {RESTARTS_A_MINUTE + 1}th time within a minute; giving up")
