@@ -1,0 +1,189 @@
+"""What can still be done for each part of a question, in order, and how well each part is covered.
+
+Planner and verifier share it, so that one stops exactly when the other has nothing left. Everything is derived from the
+recorded memory and passages.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from offing.sdk import shortened
+from offing_graphs.agentflow.extractive_question import key_phrases
+from offing_graphs.agentflow.extractive_quotes import Hit, Pool, measure, pool_of
+from offing_graphs.agentflow.extractive_sums import expression
+from offing_graphs.agentflow.extractive_words import Term, terms
+from offing_graphs.agentflow.shapes import Card, Coverage, Piece, Record
+
+SEARCH, READ, CALCULATE = "search_library", "read_source", "calculate"
+
+COVERED = 0.62
+"""Weight of a part's words that its best passages must hold together."""
+COVERED_BY_ONE = 0.42
+"""Weight that one sentence must hold, with its heading."""
+OWN_WORDS = 0.2
+"""Weight that the sentence must hold itself."""
+WORTH_READING = 0.4
+"""Score from which the text around a hit is read."""
+BARREN = 3
+"""Turns in a row without a new passage after which looking on is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A step that could be taken."""
+
+    tool: str
+    context: str
+    """`query: …`, `passage: E3` or `expression: …`, for the executor."""
+    sub_goal: str
+    why: str
+    needed: bool = False
+    """It belongs to the least that is done for every part, however well the part is covered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one part of the question stands."""
+
+    part: str
+    hits: tuple[Hit, ...]
+    held: float
+    """Weight of its words that its best sentences hold together, 0 to 1."""
+    missing: tuple[str, ...]
+    """Its words that no sentence holds, the weak ones left out."""
+    covered: bool
+
+    def coverage(self) -> Coverage:
+        ids = tuple(dict.fromkeys(h.line.piece.id for h in self.hits[:3])) if self.covered else ()
+        said = f"No passage holds: {', '.join(self.missing)}." if self.missing else ""
+        gap = "" if self.covered else said or "No sentence holds enough of its words."
+        return Coverage(sub_question=self.part, covered=self.covered, evidence=ids, missing=gap)
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """Where the run stands, and what is left to do."""
+
+    standings: tuple[Standing, ...]
+    moves: tuple[Move, ...]
+    """In the order in which they should be taken; empty: nothing would help."""
+
+    @property
+    def covered(self) -> bool:
+        return all(s.covered for s in self.standings)
+
+
+def agenda(
+    question: str, parts: Sequence[str], memory: Sequence[Record], pieces: Sequence[Piece], tools: Sequence[Card]
+) -> Agenda:
+    """Where the run stands after what was recorded."""
+    pool = pool_of(pieces)
+    standings = tuple(_standing(part, pool, memory) for part in parts)
+    names = {tool.name for tool in tools}
+    tried = {(r.tool, r.sub_goal) for r in memory}
+    moves = [m for m in _moves(question, standings, pool) if m.tool in names and _key(m) not in tried]
+    barren = len(memory) >= BARREN and all(r.fresh == 0 and not r.value for r in memory[-BARREN:])
+    return Agenda(standings, tuple(m for m in moves if m.needed or not barren))
+
+
+def _key(move: Move) -> tuple[str, str]:
+    return move.tool, shortened(move.sub_goal, 400)
+
+
+def standings(
+    parts: Sequence[str], wishes: Sequence[str], pieces: Sequence[Piece], memory: Sequence[Record]
+) -> tuple[Standing, ...]:
+    """How every part stands against these passages."""
+    pool = pool_of(pieces)
+    return tuple(_standing(part, pool, memory) for part in asked_for(parts, wishes))
+
+
+def asked_for(parts: Sequence[str], wishes: Sequence[str]) -> tuple[str, ...]:
+    """The question's parts, and what people asked for while the run worked."""
+    return tuple(dict.fromkeys((*parts, *(shortened(w, 300) for w in wishes if terms(w)))))
+
+
+def _standing(part: str, pool: Pool, memory: Sequence[Record]) -> Standing:
+    calculated = next((r for r in memory if r.tool == CALCULATE and r.value), None)
+    if calculated and expression(part):
+        return Standing(part, (), 1.0, (), covered=True)
+    hits = measure(part, pool, ranks_for(part, memory))
+    asked = terms(part)
+    weights = {term: pool.weight(term) for term in asked}
+    best = [h for h in hits[:4] if h.share >= OWN_WORDS]
+    held = sum(w * max((_held(t, h) for h in best), default=0.0) for t, w in weights.items())
+    missing = tuple(t.shown for t in asked if not t.weak and all(_held(t, h) < 0.5 for h in hits))
+    share = held / (sum(weights.values()) or 1.0)
+    covered = share >= COVERED and any(h.with_heading >= COVERED_BY_ONE for h in best)
+    return Standing(part, hits, share, missing, covered)
+
+
+def _held(term: Term, hit: Hit) -> float:
+    line = hit.line
+    return max(term.within(line.stems), term.within(line.heading), 0.8 * term.within(line.title))
+
+
+def ranks_for(part: str, memory: Sequence[Record]) -> dict[str, int]:
+    """Place of each passage in the search that was made for this part. Empty: none was made."""
+    ranks: dict[str, int] = {}
+    for record in memory:
+        if part in record.sub_goal:
+            for place, piece in enumerate(record.evidence):
+                ranks.setdefault(piece, place)
+    return ranks
+
+
+def _moves(question: str, standings: Sequence[Standing], pool: Pool) -> Iterator[Move]:
+    sum_asked = expression(question)
+    if sum_asked:
+        goal = f"Calculate {sum_asked}"
+        yield Move(CALCULATE, f"expression: {sum_asked}", goal, "The question asks for a number.", needed=True)
+    parts = [s for s in standings if not expression(s.part)]
+    for s in parts:
+        why = "Nothing has been looked up for this part yet."
+        yield Move(SEARCH, f"query: {s.part}", f"Find passages on: {s.part}", why, needed=True)
+    for s in parts:
+        yield from _reading(s)
+    uncovered = [s for s in parts if not s.covered]
+    for s in uncovered:
+        yield from _again(s, " ".join(key_phrases(s.part)[:2]), "Key phrases may find what the whole sentence missed.")
+    for s in uncovered:
+        yield from _again(s, _with_feedback(s, pool), "Words of the best passages so far may lead to better ones.")
+    for s in uncovered:
+        yield from _again(s, " ".join(s.missing), "These words were in no passage so far.")
+        yield from _again(s, " ".join(_rarest(s, pool)), "Fewer words find more.")
+
+
+def _reading(s: Standing) -> Iterator[Move]:
+    if s.hits and s.hits[0].score >= WORTH_READING:
+        piece = s.hits[0].line.piece
+        goal = f"Read on around {piece.id} for: {s.part}"
+        yield Move(
+            READ, f"passage: {piece.id}", goal, f"{piece.id} fits best; its surroundings may say more.", needed=True
+        )
+
+
+def _again(s: Standing, query: str, why: str) -> Iterator[Move]:
+    if query and query.lower() != s.part.lower():
+        yield Move(SEARCH, f"query: {query}", f"Look again with the words {query!r} for: {s.part}", why)
+
+
+def _with_feedback(s: Standing, pool: Pool) -> str:
+    """The part's telling words with three that its best sentences share."""
+    own = {t.whole for t in terms(s.part)}
+    counts: Counter[str] = Counter()
+    weight: dict[str, float] = {}
+    for hit in s.hits[:5]:
+        for term in terms(hit.line.text):
+            if term.whole not in own and not term.weak and len(term.shown) > 2:
+                counts[term.shown] += 1
+                weight[term.shown] = pool.weight(term)
+    shared = sorted(counts, key=lambda w: (-counts[w] * weight[w], w))[:3]
+    strong = [t.shown for t in terms(s.part) if not t.weak]
+    return " ".join([*strong[:4], *shared]) if shared else ""
+
+
+def _rarest(s: Standing, pool: Pool) -> list[str]:
+    found = [t for t in terms(s.part) if not t.weak and t.shown not in s.missing]
+    return [t.shown for t in sorted(found, key=lambda t: -pool.weight(t))[:2]]

@@ -1,0 +1,227 @@
+"""Writing a report without a model: chosen sentences in quotation marks, each with the passage that it was copied from.
+
+It quotes and does not reason, and says so. Every quote is cut out of a passage's text, so that it is found there again.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from offing.sdk import DraftCitation, DraftSection, DraftSentence, ReportDraft, StopReason, shortened
+from offing_graphs.agentflow.extractive_agenda import CALCULATE, SEARCH, Standing, standings
+from offing_graphs.agentflow.extractive_quotes import LONGEST_QUOTE, Line, cut_short, distinct, is_dangling
+from offing_graphs.agentflow.extractive_split import Kind, Unit, plain, units
+from offing_graphs.agentflow.shapes import Piece, Record, WriterInput
+
+QUOTES = 4
+"""Quotes a section at most."""
+LEAST = 0.42
+"""Score under which a sentence is not quoted as an answer."""
+NEAR_BEST = 0.62
+"""Share of the best sentence's score that the others must reach."""
+CLOSEST = 0.3
+"""Score under which a sentence is not even shown as the closest."""
+ANSWERS = 3
+"""Quotes in the short answer at most."""
+CODE_LINES, CODE_LENGTH = 12, 400
+
+HOW_MADE = (
+    "This report was made without a language model. It quotes sentences that share words with the question; it does "
+    "not reason, compare or conclude. Read a quote in its place before you rely on it."
+)
+NOTHING = "Nothing in the documents answers this question."
+EARLY = {
+    StopReason.TURN_LIMIT: "the limit on turns was reached",
+    StopReason.TOKEN_LIMIT: "the limit on tokens was reached",
+    StopReason.SPEND_LIMIT: "the run's money was spent",
+    StopReason.TENANT_SPEND_LIMIT: "the spending cap of the day was reached",
+    StopReason.TIME_LIMIT: "the time was over",
+    StopReason.PROVIDER_DOWN: "the model's provider gave no usable answer",
+    StopReason.INVALID_OUTPUT: "the model did not answer in the form that was needed",
+    StopReason.ASKED_TO_WRITE: "a person asked for what there is",
+}
+
+_MARKER = re.compile(r"\[(E\d+(?:\s*[,;]\s*E\d+)*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A stretch of a passage to be quoted. `start` and `end` are code points of the passage's text."""
+
+    piece: Piece
+    start: int
+    end: int
+    code: bool = False
+
+    @property
+    def exact(self) -> str:
+        return self.piece.text[self.start : self.end]
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.piece.artefact, self.piece.start + self.start
+
+    def shown(self) -> str:
+        """In quotation marks, without markup; what looks like our own marker does not stay one."""
+        seen = " ".join(self.exact.split()) if self.code else plain(self.exact)
+        whole = self.end >= len(self.piece.text) or self.code or plain(self.exact)[-1:] in ".!?:;…\u3002"
+        ending = "" if whole or not self._is_cut() else " …"
+        return "\u201c" + _MARKER.sub(r"(\1)", seen) + ending + "\u201d"
+
+    def _is_cut(self) -> bool:
+        return not any(unit.end == self.end for unit in units(self.piece.text))
+
+    def sentence(self) -> DraftSentence:
+        citation = DraftCitation(evidence=self.piece.id, quote=self.exact)
+        return DraftSentence(text=self.shown(), citations=(citation,))
+
+
+def report(given: WriterInput) -> ReportDraft:
+    """The whole report, for any reason and any evidence, also none."""
+    found = standings(given.analysis.sub_questions, given.wishes, given.evidence, given.memory)
+    sums = tuple(r for r in given.memory if r.tool == CALCULATE and r.value)
+    covered = [s for s in found if s.covered and s.hits]
+    sections = _sections(found, bool(covered))
+    return ReportDraft(
+        title=shortened(given.question.strip(), 120),
+        answer=_answer(covered, found, sums),
+        sections=(*_calculated(sums), *sections),
+        limits=_limits(given, found),
+    )
+
+
+def _sections(found: Sequence[Standing], any_covered: bool) -> tuple[DraftSection, ...]:
+    used: set[tuple[str, int]] = set()
+    sections: list[DraftSection] = []
+    for s in found:
+        if s.covered or not any_covered:
+            quotes = [q for q in _quotes(s) if q.place not in used]
+            used |= {q.place for q in quotes}
+            heading = s.part if s.covered else f"Closest to: {s.part}"
+            if quotes:
+                sections.append(DraftSection(heading=heading, sentences=tuple(_placed(quotes))))
+    return tuple(sections)
+
+
+def _quotes(s: Standing) -> list[Quote]:
+    """What is quoted for one part: the best sentences that say different things, each with what it leans on."""
+    if not s.hits:
+        return []
+    least = max(LEAST, NEAR_BEST * s.hits[0].score) if s.covered else CLOSEST
+    chosen = distinct(s.hits, QUOTES if s.covered else 2, least)
+    how = s.part.lower().startswith(("how", "show", "example"))
+    quotes = [q for hit in chosen for q in (_whole(hit.line), *_following(hit.line, how))]
+    return _merged(quotes)
+
+
+def _whole(line: Line) -> Quote:
+    """The sentence, with the one before it where it leans on that, cut where it is too long."""
+    all_units, at = _position(line)
+    start, end = line.unit.start, line.unit.end
+    before = all_units[at - 1] if at else None
+    if before and is_dangling(line.text) and before.block == line.unit.block and end - before.start <= LONGEST_QUOTE:
+        start = before.start
+    return Quote(line.piece, start, start + cut_short(line.piece.text[start:end]))
+
+
+def _following(line: Line, how: bool) -> list[Quote]:
+    """The list or the code that a sentence introduces with a colon."""
+    all_units, at = _position(line)
+    after = all_units[at + 1 :]
+    if not line.text.endswith(":") or not after:
+        return []
+    if after[0].kind is Kind.CODE:
+        return [Quote(line.piece, after[0].start, after[0].end, code=True)] if how and _short(line, after[0]) else []
+    items = tuple(_run_of_items(after))[:QUOTES]
+    return [Quote(line.piece, u.start, u.start + cut_short(line.piece.text[u.start : u.end])) for u in items]
+
+
+def _short(line: Line, unit: Unit) -> bool:
+    code = line.piece.text[unit.start : unit.end]
+    return len(code) <= CODE_LENGTH and code.count("\n") < CODE_LINES
+
+
+def _run_of_items(after: Sequence[Unit]) -> Iterable[Unit]:
+    for unit in after:
+        if unit.kind not in {Kind.ITEM, Kind.ROW}:
+            return
+        yield unit
+
+
+def _position(line: Line) -> tuple[tuple[Unit, ...], int]:
+    all_units = units(line.piece.text)
+    return all_units, all_units.index(line.unit)
+
+
+def _merged(quotes: Sequence[Quote]) -> list[Quote]:
+    """Best first; what is part of another quote is left out."""
+    kept: list[Quote] = []
+    for quote in quotes:
+        if not any(_inside(quote, other) for other in kept):
+            kept = [other for other in kept if not _inside(other, quote)] + [quote]
+    return kept
+
+
+def _inside(one: Quote, other: Quote) -> bool:
+    start, begin = one.place[1], other.place[1]
+    same = one.piece.artefact == other.piece.artefact
+    return same and begin <= start and start + len(one.exact) <= begin + len(other.exact)
+
+
+def _placed(quotes: Sequence[Quote]) -> Iterable[DraftSentence]:
+    """Each quote with its place, where the place is not that of the quote before."""
+    last = ""
+    for quote in quotes:
+        place = _place(quote.piece, quote.start)
+        sentence = quote.sentence()
+        yield sentence if place == last else sentence.model_copy(update={"text": f"{place}: {sentence.text}"})
+        last = place
+
+
+def _place(piece: Piece, at: int) -> str:
+    """Title and nearest heading."""
+    inner = [u for u in units(piece.text) if u.kind is Kind.HEADING and u.start <= at]
+    heading = plain(piece.text[inner[-1].start : inner[-1].end]) if inner else piece.heading
+    title = plain(piece.title)
+    nearest = plain(heading.split(" \u203a ")[-1].split(" > ")[-1])
+    return shortened(title if not nearest or nearest.lower() == title.lower() else f"{title}, {nearest}", 100)
+
+
+def _answer(covered: Sequence[Standing], found: Sequence[Standing], sums: Sequence[Record]) -> str:
+    """The best quote of each part that is covered, a result that was calculated, or that there is nothing."""
+    results = [f"{r.value}." for r in sums[:ANSWERS]]
+    sides = [s for s in covered if s is not found[0]] if len(covered) > 1 and len(covered[0].hits) else list(covered)
+    tops = _first_quotes(sides or covered)
+    quoted = [f"{q.shown()} [{q.piece.id}]" for q in tops]
+    return " ".join([*results, *quoted]) or NOTHING
+
+
+def _first_quotes(covered: Sequence[Standing]) -> list[Quote]:
+    found: list[Quote] = []
+    for s in covered:
+        fresh = [q for q in _quotes(s) if not q.code and q.place not in {f.place for f in found}]
+        found += fresh[:1]
+    return found[:ANSWERS]
+
+
+def _calculated(sums: Sequence[Record]) -> tuple[DraftSection, ...]:
+    sentences = tuple(DraftSentence(text=f"{r.value}.") for r in sums)
+    return (DraftSection(heading="Calculated", sentences=sentences),) if sums else ()
+
+
+def _limits(given: WriterInput, found: Sequence[Standing]) -> str:
+    gaps = [_gap(s) for s in found if not s.covered]
+    early = EARLY.get(StopReason(given.reason)) if given.reason else None
+    ended = f"Collecting ended early: {early}." if early else ""
+    return " ".join(t for t in (*gaps, _searched(given) if gaps else "", ended, HOW_MADE) if t)
+
+
+def _gap(s: Standing) -> str:
+    words = f" No passage that was retrieved holds: {', '.join(s.missing)}." if s.missing else ""
+    return f"Not found: \u201c{s.part}\u201d.{words}"
+
+
+def _searched(given: WriterInput) -> str:
+    queries = [str(r.args.get("query", "")) for r in given.memory if r.tool == SEARCH and r.status == "ok"]
+    listed = "; ".join(f"\u201c{shortened(q, 80)}\u201d" for q in dict.fromkeys(queries) if q)
+    return f"Searched for: {listed}." if listed else "No search was made."

@@ -1,0 +1,52 @@
+"""The graph's shape: analyse → (planner → executor → verifier) until something says stop → generator."""
+
+from pathlib import Path
+from typing import Any
+
+from offing.sdk import Evidence, Graph, ReportDraft, RunContext, RunView, content_hash
+from offing_graphs.agentflow import extractive, memory, nodes
+from offing_graphs.agentflow.roles import ROLES
+from offing_graphs.agentflow.state import State, start
+
+
+def build() -> Any:
+    """The uncompiled LangGraph graph."""
+    from langgraph.graph import END, START, StateGraph
+
+    graph = StateGraph(State, context_schema=RunContext)
+    graph.add_node("analyse", nodes.analyse)
+    graph.add_node("planner", nodes.planner)
+    graph.add_node("executor", nodes.executor)
+    graph.add_node("verifier", nodes.verifier)
+    graph.add_node("generator", nodes.generator)
+    graph.add_edge(START, "analyse")
+    for node, following in (("analyse", "planner"), ("planner", "executor"), ("executor", "verifier")):
+        graph.add_conditional_edges(node, _unless_stopped(following), [following, "generator"])
+    graph.add_conditional_edges("verifier", _unless_stopped("planner"), ["planner", "generator"])
+    graph.add_edge("generator", END)
+    return graph
+
+
+def _unless_stopped(following: str) -> Any:
+    def next_node(state: State) -> str:
+        return "generator" if state["stop"] else following
+
+    return next_node
+
+
+def salvage(run: RunView, evidence: tuple[Evidence, ...]) -> ReportDraft:
+    """A report without a model, for a run that ended before its generator could write."""
+    return extractive.salvage(run, memory.pieces(evidence))
+
+
+graph = Graph(
+    name="agentflow",
+    title="AgentFlow",
+    description="Analyses the question, then plans, acts and verifies turn by turn, and writes a cited report.",
+    version=content_hash(Path(__file__).parent),
+    build=build,
+    start=start,
+    roles=ROLES,
+    turn_key="turn",
+    salvage=salvage,
+)

@@ -1,0 +1,205 @@
+"""The graph's nodes. Each asks whether to stop, makes the same calls for the same state, and returns ids and counters.
+
+Nothing here decides by reading prose: stops are booleans and reasons, failures are values.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from offing.sdk import (
+    EngineFailure,
+    FailureKind,
+    RunContext,
+    StopReason,
+    ToolCall,
+    ToolResult,
+)
+from offing_graphs.agentflow import memory, roles
+from offing_graphs.agentflow.extractive import model_free_report
+from offing_graphs.agentflow.reading import Table, read
+from offing_graphs.agentflow.shapes import (
+    AnalystInput,
+    ExecutorInput,
+    Plan,
+    PlannerInput,
+    Verdict,
+    VerifierInput,
+    WriterInput,
+)
+from offing_graphs.agentflow.state import State
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+Update = dict[str, Any]
+
+NO_MODEL = frozenset(
+    {
+        StopReason.TOKEN_LIMIT,
+        StopReason.SPEND_LIMIT,
+        StopReason.TENANT_SPEND_LIMIT,
+        StopReason.TIME_LIMIT,
+        StopReason.PROVIDER_DOWN,
+    }
+)
+"""Reasons after which the report is written without asking an engine."""
+
+
+async def analyse(state: State, runtime: "Runtime[RunContext]") -> Update:
+    """What is asked, in parts."""
+    ctx = runtime.context
+    if reason := halted(ctx, state, begins_turn=True):
+        return {"stop": reason}
+    heard = await _newest_message(ctx, state["heard"])
+    table = await read(ctx, state, heard=heard)
+    reply = await ctx.call(roles.ANALYST, AnalystInput(**table.case(), tools=table.cards))
+    if isinstance(reply, EngineFailure):
+        return {"stop": reason_of(reply), "heard": heard}
+    return {"analysis": reply.seq, "heard": heard}
+
+
+async def planner(state: State, runtime: "Runtime[RunContext]") -> Update:
+    """The next step, as the first part of a turn."""
+    ctx = runtime.context
+    if reason := halted(ctx, state, begins_turn=True):
+        return {"stop": reason}
+    turn = state["turn"] + 1
+    await ctx.begin_turn(turn)
+    table = await read(ctx, state, before=turn)
+    given = PlannerInput(
+        **table.case(),
+        analysis=table.analysis,
+        tools=table.cards,
+        memory=table.memory,
+        evidence=memory.pieces(table.evidence),
+        verdict=table.verdict,
+        turn=turn,
+        remaining=ctx.run.budget.turns - state["turn"],
+    )
+    reply = await ctx.call(roles.PLANNER, given, turn=turn)
+    if isinstance(reply, EngineFailure):
+        return {"turn": turn, "stop": reason_of(reply)}
+    return {"turn": turn, "plan": reply.seq}
+
+
+async def executor(state: State, runtime: "Runtime[RunContext]") -> Update:
+    """One validated tool call, and its record in the run's memory."""
+    ctx, turn = runtime.context, state["turn"]
+    if reason := halted(ctx, state):
+        return {"stop": reason}
+    table = await read(ctx, state, before=turn)
+    plan = await table.plan(ctx)
+    call = await _command(ctx, table, plan, turn)
+    if isinstance(call, EngineFailure):
+        return {"stop": reason_of(call)}
+    result = await ctx.use(call, turn=turn)
+    await _remember(ctx, table, plan, result, turn)
+    return {"tool": result.seq}
+
+
+async def verifier(state: State, runtime: "Runtime[RunContext]") -> Update:
+    """Whether what has been retrieved is enough."""
+    ctx, turn = runtime.context, state["turn"]
+    if reason := halted(ctx, state):
+        return {"stop": reason}
+    table = await read(ctx, state, before=turn + 1)
+    given = VerifierInput(
+        **table.case(),
+        analysis=table.analysis,
+        tools=table.cards,
+        memory=table.memory,
+        evidence=memory.pieces(table.evidence),
+        turn=turn,
+        remaining=ctx.run.budget.turns - turn,
+    )
+    reply = await ctx.call(roles.VERIFIER, given, turn=turn)
+    heard = await _newest_message(ctx, state["heard"])
+    if isinstance(reply, EngineFailure):
+        return {"stop": reason_of(reply), "heard": heard}
+    spoken_to = heard > state["heard"]
+    stop = _ending(reply.output) if reply.output.stop and not spoken_to else ""
+    return {"verdict": reply.seq, "heard": heard, "stop": stop}
+
+
+async def generator(state: State, runtime: "Runtime[RunContext]") -> Update:
+    """The report, whatever ended the run; its delivery is the run's last act."""
+    ctx = runtime.context
+    table = await read(ctx, state)
+    reason = _final_reason(table, StopReason(state["stop"]))
+    given = WriterInput(
+        **table.case(),
+        analysis=table.analysis,
+        memory=table.memory,
+        evidence=memory.pieces(table.evidence),
+        reason=reason,
+    )
+    if reason in NO_MODEL or not table.found:
+        await ctx.deliver(model_free_report(given), reason)
+        return {"stop": reason}
+    reply = await ctx.call(roles.GENERATOR, given)
+    if isinstance(reply, EngineFailure):
+        reason = reason_of(reply)
+        await ctx.deliver(model_free_report(given.model_copy(update={"reason": reason})), reason)
+        return {"stop": reason}
+    await ctx.deliver(reply.output, reason)
+    return {"stop": reason}
+
+
+def halted(ctx: RunContext, state: State, *, begins_turn: bool = False) -> StopReason | None:
+    """Why this node should do nothing. None: go on.
+
+    The turn limit is read from the state, because a turn that has begun is finished, also when its node runs again.
+    """
+    reason = ctx.stop()
+    if reason is not None and reason is not StopReason.TURN_LIMIT:
+        return reason
+    return StopReason.TURN_LIMIT if begins_turn and state["turn"] >= ctx.run.budget.turns else None
+
+
+def reason_of(failure: EngineFailure) -> StopReason:
+    """A failed role call as the reason to stop collecting."""
+    if failure.kind is FailureKind.OUT_OF_BUDGET:
+        return StopReason(failure.stop)
+    return StopReason.INVALID_OUTPUT if failure.kind is FailureKind.INVALID_OUTPUT else StopReason.PROVIDER_DOWN
+
+
+async def _command(ctx: RunContext, table: Table, plan: Plan, turn: int) -> ToolCall | EngineFailure:
+    """The executor's call. An unknown tool is passed on as it is, to be refused and recorded."""
+    card = next((c for c in table.cards if c.name == plan.tool), None)
+    if card is None:
+        return ToolCall(plan.tool, {})
+    given = ExecutorInput(
+        question=ctx.run.question,
+        plan=plan,
+        tool=card,
+        memory=table.memory,
+        evidence=memory.pieces(table.evidence),
+    )
+    reply = await ctx.call(roles.EXECUTOR, given, turn=turn)
+    return reply if isinstance(reply, EngineFailure) else ToolCall(reply.output.tool, dict(reply.output.args))
+
+
+async def _remember(ctx: RunContext, table: Table, plan: Plan, result: ToolResult, turn: int) -> None:
+    back = memory.brought_back(result, await ctx.evidence(memory.SEEN))
+    known = {id for record in table.memory for id in record.evidence}
+    fresh = sum(e.id not in known for e in back)
+    record = memory.record_of(plan, result, back, fresh, turn, table.verdict)
+    await ctx.record(memory.step_of(record))
+
+
+async def _newest_message(ctx: RunContext, after: int) -> int:
+    messages = await ctx.messages(after)
+    return messages[-1].seq if messages else after
+
+
+def _ending(verdict: Verdict) -> StopReason:
+    """What a stop means: nothing is answered when the verifier says so of every part."""
+    nothing = bool(verdict.coverage) and not any(c.covered for c in verdict.coverage)
+    return StopReason.NOTHING_FOUND if nothing else StopReason.ANSWERED
+
+
+def _final_reason(table: Table, reason: StopReason) -> StopReason:
+    """The reason as the report states it: a run that looked and has nothing says so."""
+    looked = any(record.status == "ok" for record in table.memory)
+    if not table.found and looked and reason in {StopReason.ANSWERED, StopReason.TURN_LIMIT}:
+        return StopReason.NOTHING_FOUND
+    return reason

@@ -1,0 +1,269 @@
+"""A run context in memory, for trying graphs without a database, and a small library to search.
+
+It keeps the promises of `offing.sdk.RunContext`: calls are journalled by place, evidence is what tools returned, reports
+go through the real citation check. Engines are the model-free ones unless a test gives another for a role.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid5
+
+from pydantic import BaseModel, Field, ValidationError
+
+from offing.core.citation import check
+from offing.core.model import EngineFailure, FailureKind
+from offing.core.report import Evidence, Report, ReportDraft
+from offing.core.run import Budget, Spent, StopReason
+from offing.core.step import Step, StepDraft, StepKind
+from offing.core.tool import Span, ToolOutput, ToolResult, ToolSpec, ToolStatus
+from offing.library.passages import cut, first_heading, plain
+from offing.library.terms import terms
+from offing.sdk import Message, Role, RoleReply, RunView, ToolCall
+
+NAMES = UUID("00000000-0000-7000-8000-000000000000")
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+Engine = Callable[[Any], BaseModel | EngineFailure]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    id: UUID
+    name: str
+    title: str
+    text: str
+
+
+class Library:
+    """Documents cut into passages as the platform cuts them, ranked by BM25."""
+
+    def __init__(self, documents: Sequence[tuple[str, str]]) -> None:
+        self.documents = {
+            uuid5(NAMES, name): Document(uuid5(NAMES, name), name, plain(first_heading(text)) or name, text)
+            for name, text in documents
+        }
+        self.passages: list[tuple[Document, Span, str, Counter[str]]] = []
+        for d in self.documents.values():
+            for p in cut(d.text):
+                heading = " \u203a ".join(p.headings)
+                counts = Counter(terms(d.text[p.start : p.end] + "\n" + heading + "\n" + d.title))
+                self.passages.append((d, Span(d.id, p.start, p.end), heading, counts))
+        self.held = Counter(term for *_, counts in self.passages for term in counts)
+        self.mean = sum(c.total() for *_, c in self.passages) / max(len(self.passages), 1)
+
+    @classmethod
+    def folder(cls, *folders: Path) -> "Library":
+        files = [(f.relative_to(folder.parent).as_posix(), f) for folder in folders for f in sorted(folder.rglob("*.md"))]
+        return cls([(name, path.read_text()) for name, path in files])
+
+    def text_of(self, span: Span) -> str:
+        return self.documents[span.artefact].text[span.start : span.end]
+
+    def search(self, query: str, limit: int) -> list[tuple[Document, Span, str]]:
+        asked = set(terms(query))
+        scored = [(self._score(asked, counts), n) for n, (*_, counts) in enumerate(self.passages)]
+        best = sorted((s for s in scored if s[0] > 0), key=lambda s: (-s[0], s[1]))[:limit]
+        return [self.passages[n][:3] for _, n in best]
+
+    def _score(self, asked: set[str], counts: Counter[str]) -> float:
+        length = 0.4 + 0.6 * counts.total() / self.mean
+        return sum(self._weight(t) * counts[t] * 2.2 / (counts[t] + 1.2 * length) for t in asked if t in counts)
+
+    def _weight(self, term: str) -> float:
+        return math.log(1 + (len(self.passages) - self.held[term] + 0.5) / (self.held[term] + 0.5))
+
+
+class SearchArgs(BaseModel, extra="forbid"):
+    query: str = Field(min_length=1, max_length=500)
+    limit: int = Field(default=8, ge=1, le=20)
+
+
+class ReadArgs(BaseModel, extra="forbid"):
+    source: str = Field(min_length=1, max_length=1000)
+    start: int = Field(default=0, ge=0)
+    length: int = Field(default=3000, ge=1, le=6000)
+
+
+class CalculateArgs(BaseModel, extra="forbid"):
+    expression: str = Field(min_length=1, max_length=500)
+
+
+SPECS = (
+    ToolSpec("search_library", "Find passages.", SearchArgs, "search", untrusted=True),
+    ToolSpec("read_source", "Read a stretch of a document.", ReadArgs, "read", untrusted=True),
+    ToolSpec("calculate", "Evaluate an arithmetic expression.", CalculateArgs, "calculate"),
+)
+
+
+@dataclass
+class StandIn:
+    """One run. `engines`: by role name; absent: model-free. `stops`: what `stop` says at each asking, in order."""
+
+    library: Library
+    question: str
+    budget: Budget = field(default_factory=Budget)
+    earlier: tuple[tuple[str, str], ...] = ()
+    engines: dict[str, Engine] = field(default_factory=dict[str, Engine])
+    stops: list[StopReason | None] = field(default_factory=list[StopReason | None])
+    steps: list[Step] = field(default_factory=list[Step])
+    prompts: list[tuple[str, tuple[Message, ...]]] = field(default_factory=list[tuple[str, tuple[Message, ...]]])
+    given: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
+    found: list[Evidence] = field(default_factory=list[Evidence])
+    reports: list[Report] = field(default_factory=list[Report])
+    draft: ReportDraft | None = None
+    turns: int = 0
+    specs: tuple[ToolSpec, ...] = SPECS
+    broken: dict[str, str] = field(default_factory=dict[str, str])
+    """Tools that fail, with what they say."""
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+
+    @property
+    def run(self) -> RunView:
+        return RunView(uuid5(NAMES, self.question), self.question, self.earlier, self.budget)
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        return self.specs
+
+    @property
+    def spent(self) -> Spent:
+        return Spent(turns=self.turns)
+
+    def stop(self) -> StopReason | None:
+        if self.stops and (reason := self.stops.pop(0)):
+            return reason
+        return StopReason.TURN_LIMIT if self.turns >= self.budget.turns else None
+
+    async def begin_turn(self, number: int) -> None:
+        self.turns = max(self.turns, number)
+
+    async def call(self, role: Role[Any, Any], given: Any, *, turn: int = 0) -> RoleReply[Any] | EngineFailure:
+        self.prompts.append((role.name, role.render(given)))
+        self.given.append((role.name, given))
+        engine = self.engines.get(role.name, role.extractive)
+        assert engine
+        answer = engine(given)
+        if isinstance(answer, EngineFailure):
+            self._append(StepDraft(StepKind.FAILURE, f"{role.name}: {answer.kind}", {"message": answer.message}, turn=turn))
+            return answer
+        assert isinstance(answer, role.output)
+        head = role.headline(answer)
+        payload = {"role": role.name, "output": answer.model_dump(mode="json")}
+        return RoleReply(self._append(StepDraft(role.kind, head.title, payload, role.label, head.detail, turn=turn)), answer)
+
+    async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
+        self.calls.append(call)
+        status, output, message = self._used(call)
+        draft = StepDraft(StepKind.TOOL, output.title, {"tool": call.tool, "args": call.args}, ok=not message, turn=turn)
+        seq = self._append(draft)
+        for span in output.spans:
+            self._see(span)
+        return ToolResult(seq, call.tool, call.args, status, output.content, message, output.spans)
+
+    def _used(self, call: ToolCall) -> tuple[ToolStatus, ToolOutput, str]:
+        spec = next((s for s in self.specs if s.name == call.tool), None)
+        nothing = ToolOutput({}, call.tool)
+        if spec is None:
+            return ToolStatus.INVALID, nothing, f"There is no tool {call.tool}."
+        try:
+            args = spec.args.model_validate(call.args)
+        except ValidationError as error:
+            return ToolStatus.INVALID, nothing, f"{call.tool}: {error.errors()[0]['msg']}"
+        if call.tool in self.broken:
+            return ToolStatus.FAILED, nothing, self.broken[call.tool]
+        return ToolStatus.OK, self._run(args), ""
+
+    def _run(self, args: BaseModel) -> ToolOutput:
+        match args:
+            case SearchArgs():
+                hits = self.library.search(args.query, args.limit)
+                shown = [{"text": self.library.text_of(span), "heading": heading} for _, span, heading in hits]
+                spans = tuple(span for _, span, _ in hits)
+                return ToolOutput({"query": args.query, "passages": shown}, args.query, spans=spans)
+            case ReadArgs():
+                document = self.library.documents[UUID(args.source)]
+                span = Span(document.id, args.start, min(args.start + args.length, len(document.text)))
+                return ToolOutput({"text": self.library.text_of(span)}, document.title, spans=(span,))
+            case CalculateArgs():
+                assert re.fullmatch(r"[\d\s.()+\-*/]+", args.expression)
+                value = eval(args.expression)  # digits and operators only
+                return ToolOutput({"expression": args.expression, "result": value, "text": f"{value:g}"}, args.expression)
+        raise AssertionError(args)
+
+    def _see(self, span: Span) -> None:
+        if any(e.span == span for e in self.found):
+            return
+        d = self.library.documents[span.artefact]
+        heading = next((h for _, s, h, _ in self.library.passages if s == span), "")
+        id = f"E{len(self.found) + 1}"
+        self.found.append(Evidence(id, span, self.library.text_of(span), d.id, d.title, heading))
+
+    async def record(self, *drafts: StepDraft) -> tuple[int, ...]:
+        return tuple(map(self._append, drafts))
+
+    async def recall(self, kind: StepKind, last: int) -> tuple[Step, ...]:
+        return tuple([s for s in self.steps if s.kind is kind][-last:])
+
+    async def fetch(self, seqs: Sequence[int]) -> tuple[Step, ...]:
+        return tuple(self.steps[seq - 1] for seq in seqs)
+
+    async def messages(self, after: int) -> tuple[Step, ...]:
+        return tuple(s for s in self.steps if s.kind is StepKind.HUMAN and s.seq > after)
+
+    async def evidence(self, last: int) -> tuple[Evidence, ...]:
+        return tuple(self.found[-last:])
+
+    async def deliver(self, draft: ReportDraft, reason: StopReason) -> Report:
+        self.draft = draft
+        report = check(draft, {e.id: e for e in self.found}, self.library.text_of, reason, "stand-in")
+        self._append(StepDraft(StepKind.REPORT, report.title, {"reason": reason.value}))
+        self.reports.append(report)
+        return report
+
+    def say(self, text: str) -> None:
+        """A person writes to the run."""
+        self._append(StepDraft(StepKind.HUMAN, text, {"text": text}))
+
+    def _append(self, draft: StepDraft) -> int:
+        seq = len(self.steps) + 1
+        step = Step(
+            seq,
+            draft.kind,
+            draft.title,
+            draft.payload,
+            draft.label or draft.kind,
+            draft.detail,
+            draft.ok,
+            draft.ms,
+            draft.tokens,
+            draft.turn,
+            EPOCH,
+            1,
+        )
+        self.steps.append(step)
+        return seq
+
+    def kinds(self) -> list[StepKind]:
+        return [s.kind for s in self.steps]
+
+    @property
+    def report(self) -> Report:
+        return self.reports[-1]
+
+
+def failing(kind: FailureKind, stop: str = "") -> Engine:
+    """An engine that gives no usable answer."""
+    return lambda _given: EngineFailure(kind, f"it failed: {kind}", stop=stop)
+
+
+async def carry_out(ctx: StandIn, graph: Any, thread: str = "t", saver: Any = None, state: Any = None) -> dict[str, Any]:
+    """Run a graph to its end; the final state."""
+    compiled = graph.build().compile(checkpointer=saver)
+    given = graph.start(ctx.run) if state is None else state
+    config = {"configurable": {"thread_id": thread}, "recursion_limit": 10_000}
+    return await compiled.ainvoke(given, config=config, context=ctx)
