@@ -17,11 +17,11 @@ VERSION = 100 * 1 + terms.VERSION
 TITLE_WEIGHT = 1.0
 HEADING_WEIGHT = 1.0
 """How often a word of the title or a heading counts, next to one in the passage's own text."""
-SATURATION = 1.2
+SATURATION = 1.6
 """BM25's k1: how soon a repeated word stops adding weight."""
-LENGTH_SHARE = 0.6
+LENGTH_SHARE = 0.5
 """BM25's b: how much a long passage's words count for less. 0: not at all."""
-USUAL_LENGTH = 90.0
+USUAL_LENGTH = 85.0
 """Terms of an ordinary passage. A constant, for passages are cut to one size: weights never change afterwards."""
 
 

@@ -12,7 +12,7 @@ ENOUGH = 80
 """Words after which a blank line ends a passage."""
 MOST = 180
 """Words that a passage does not exceed, unless one sentence or line alone does."""
-TOO_FEW = 25
+TOO_FEW = 40
 """A section shorter than this stays together with the one that follows."""
 REPEATED = 25
 """Words of a sentence that may stand at the end of one passage and the beginning of the next."""

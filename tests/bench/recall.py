@@ -1,0 +1,229 @@
+"""Measures retrieval: recall at ten of each way to rank, and the time to take documents in and to answer.
+
+    .venv/bin/python -m tests.bench.recall [--docs FOLDER] [--copies N] [--misses]
+
+Documents come from `deploy/fetch-demo-docs`, questions from `questions.toml` beside this file. Runs on a Postgres of
+its own, in a temporary folder. `--copies N` also stores N more copies of every document's index, to see time grow.
+"""
+
+import argparse
+import asyncio
+import os
+import re
+import statistics
+import tempfile
+import time
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from offing.core.tool import Span
+from offing.local import local_servers
+from offing.resources import migrations_dir
+from offing.services import library
+from offing.settings import Settings
+from offing.storage.migrate import LOCAL_TENANT, migrate
+from offing.storage.pool import Database
+from tests.bench.candidates import CANDIDATES, Candidate, found_by
+
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / ".demo" / "docs"
+
+COPY_INDEX = """
+    with copied as (
+      insert into app.artefact (id, tenant_id, snapshot, extractor, sha256, body, length, title, digest, passages)
+      select gen_random_uuid(), tenant_id, snapshot, id::text || ' copy ' || %(copy)s, sha256, body, length, title,
+             digest, passages from app.artefact where extractor not like '%% copy %%'
+      returning id, split_part(extractor, ' copy ', 1)::uuid as original),
+    sources as (
+      insert into app.source (id, tenant_id, collection, name, title, artefact_id)
+      select gen_random_uuid(), s.tenant_id, 'copy ' || %(copy)s, s.name, s.title, c.id
+        from copied c join app.source s on s.artefact_id = c.original),
+    passages as (
+      insert into app.passage (artefact_id, ordinal, tenant_id, start_at, end_at, heading)
+      select c.id, p.ordinal, p.tenant_id, p.start_at, p.end_at, p.heading
+        from copied c join app.passage p on p.artefact_id = c.original)
+    insert into app.posting (tenant_id, term, artefact_id, passages, weights)
+    select p.tenant_id, p.term, c.id, p.passages, p.weights
+      from copied c join app.posting p on p.artefact_id = c.original
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    ask: str
+    kind: str
+    gold: tuple[tuple[str, str], ...]
+    """Document, and words that stand in it."""
+
+
+@dataclass(slots=True)
+class Score:
+    """What one candidate found, question by question."""
+
+    shares: list[float] = field(default_factory=list[float])
+    """Of the passages needed, how many were among the first ten."""
+    documents: list[float] = field(default_factory=list[float])
+    ranks: list[float] = field(default_factory=list[float])
+    """1 / rank of the first passage needed; 0: not among ten."""
+    seconds: list[float] = field(default_factory=list[float])
+    by_kind: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    misses: list[str] = field(default_factory=list[str])
+
+
+def questions() -> list[Question]:
+    raw = tomllib.loads((HERE / "questions.toml").read_text())["question"]
+    return [Question(q["ask"], q["kind"], tuple((d, w) for d, w in q["gold"])) for q in raw]
+
+
+def place(text: str, words: str) -> tuple[int, int]:
+    """Where the words stand in the text. Raises ValueError when they do not."""
+    found = re.search(r"\s+".join(map(re.escape, words.split())), text)
+    if found is None:
+        raise ValueError(f"not in the document: {words}")
+    return found.span()
+
+
+async def gold_spans(db: Database, docs: Path, asked: Sequence[Question]) -> dict[tuple[str, str], Span]:
+    """Each needed passage as a span of the stored text."""
+    listed, _ = await library.sources(db, LOCAL_TENANT, limit=10_000)
+    artefacts = {source.name: source.artefact for source in listed}
+    spans: dict[tuple[str, str], Span] = {}
+    for document, words in (gold for question in asked for gold in question.gold):
+        start, end = place((docs / document).read_text(), words)
+        spans[document, words] = Span(artefacts[document], start, end)
+    return spans
+
+
+async def measured(
+    db: Database, candidate: Candidate, asked: Sequence[Question], gold: dict[tuple[str, str], Span]
+) -> Score:
+    score = Score()
+    for question in asked:
+        wanted = [gold[g] for g in question.gold]
+        async with db.transaction(LOCAL_TENANT) as connection:
+            await found_by(candidate, connection, LOCAL_TENANT, question.ask)  # warms plans and pages
+            began = time.perf_counter()
+            found = await found_by(candidate, connection, LOCAL_TENANT, question.ask)
+            score.seconds.append(time.perf_counter() - began)
+        _note(score, question, wanted, found)
+    return score
+
+
+def _note(score: Score, question: Question, wanted: Sequence[Span], found: Sequence[Span]) -> None:
+    share = sum(any(_overlap(f, w) for f in found) for w in wanted) / len(wanted)
+    score.shares.append(share)
+    score.by_kind.setdefault(question.kind, []).append(share)
+    score.documents.append(sum(any(f.artefact == w.artefact for f in found) for w in wanted) / len(wanted))
+    first = next((n for n, f in enumerate(found, 1) if any(_overlap(f, w) for w in wanted)), 0)
+    score.ranks.append(1 / first if first else 0.0)
+    if share < 1:
+        score.misses.append(question.ask)
+
+
+def _overlap(found: Span, wanted: Span) -> bool:
+    return found.artefact == wanted.artefact and found.start < wanted.end and wanted.start < found.end
+
+
+def row(name: str, score: Score, fill_seconds: float) -> str:
+    kinds = " | ".join(f"{statistics.mean(score.by_kind[k]):.2f}" for k in KINDS)
+    ms = sorted(s * 1000 for s in score.seconds)
+    return (
+        f"| {name} | {statistics.mean(score.shares):.3f} | {statistics.mean(score.documents):.3f} | "
+        f"{statistics.mean(score.ranks):.3f} | {kinds} | {ms[len(ms) // 2]:.1f} | {ms[int(len(ms) * 0.95)]:.1f} | "
+        f"{fill_seconds:.1f} |"
+    )
+
+
+KINDS = ("plain", "paraphrase", "identifier", "several")
+HEAD = (
+    "| ranking | recall@10 | documents@10 | MRR@10 | " + " | ".join(KINDS) + " | query p50 ms | p95 ms | index s |\n"
+    "|---|---" + "|---" * (len(KINDS) + 5) + "|"
+)
+
+
+async def compare(app_url: str, owner_url: str, docs: Path, copies: int, show_misses: bool) -> None:
+    asked = questions()
+    async with Database(app_url) as db:
+        ingested = await timed_ingestion(db, docs)
+        gold = await gold_spans(db, docs, asked)
+        print(f"{len(asked)} questions, {len(gold)} passages needed, {ingested} documents\n\n{HEAD}")
+        for candidate in CANDIDATES:
+            seconds = await filled(db, owner_url, candidate)
+            score = await measured(db, candidate, asked, gold)
+            print(row(candidate.name, score, seconds), flush=True)
+            for miss in score.misses if show_misses else ():
+                print(f"    missed: {miss}")
+        if copies:
+            await at_scale(db, owner_url, copies, asked, gold)
+
+
+async def timed_ingestion(db: Database, docs: Path) -> int:
+    began = time.perf_counter()
+    cold = await library.ingest_folder(db, LOCAL_TENANT, docs)
+    middle = time.perf_counter()
+    await library.ingest_folder(db, LOCAL_TENANT, docs)
+    print(
+        f"{len(cold.files)} documents taken in: cold {middle - began:.2f} s, start of readers included; "
+        f"warm {time.perf_counter() - middle:.3f} s; {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
+    )
+    return len(cold.files)
+
+
+async def filled(db: Database, owner_url: str, candidate: Candidate) -> float:
+    """Make a candidate's index; the seconds it took."""
+    began = time.perf_counter()
+    if candidate.tables:
+        run_as_owner(owner_url, candidate.tables)
+    if candidate.fill:
+        async with db.transaction(LOCAL_TENANT) as connection:
+            await connection.execute(candidate.fill, {"tenant": LOCAL_TENANT})
+    seconds = time.perf_counter() - began
+    run_as_owner(owner_url, "analyze")
+    return seconds
+
+
+def run_as_owner(owner_url: str, statement: str, copy: int | None = None) -> None:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute(statement.encode(), None if copy is None else {"copy": str(copy)})
+
+
+async def at_scale(
+    db: Database, owner_url: str, copies: int, asked: Sequence[Question], gold: dict[tuple[str, str], Span]
+) -> None:
+    for copy in range(copies):
+        run_as_owner(owner_url, COPY_INDEX, copy)
+    run_as_owner(owner_url, "vacuum analyze")
+    _, total = await library.sources(db, LOCAL_TENANT, limit=1)
+    score = await measured(db, CANDIDATES[-1], asked, gold)
+    ms = sorted(s * 1000 for s in score.seconds)
+    print(f"\nwith {total:,} documents: query p50 {ms[len(ms) // 2]:.0f} ms, p95 {ms[int(len(ms) * 0.95)]:.0f} ms")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure retrieval on the demo documents.")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="folder of documents (deploy/fetch-demo-docs)")
+    parser.add_argument("--copies", type=int, default=0, help="further copies of the index, to see time grow")
+    parser.add_argument("--misses", action="store_true", help="list the questions that were not answered fully")
+    return parser.parse_args()
+
+
+def main() -> None:
+    chosen = arguments()
+    if not chosen.docs.is_dir():
+        raise SystemExit(f"{chosen.docs} is missing; run deploy/fetch-demo-docs first.")
+    with (
+        tempfile.TemporaryDirectory(prefix="offing-recall-", ignore_cleanup_errors=True) as home,
+        local_servers(Settings(home=Path(home), database_url=None, redis_url=None)) as servers,
+    ):
+        migrate(
+            servers.owner_url, folder=migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
+        )
+        asyncio.run(compare(servers.app_url, servers.owner_url, chosen.docs, chosen.copies, chosen.misses))
+
+
+if __name__ == "__main__":
+    main()
