@@ -23,6 +23,7 @@ help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) $(PAGE) ## make the environment in .venv and build the page
+	@echo "› everything is in place"
 
 up: setup ## start everything and print a login link; Ctrl-C stops it
 	@exec $(VENV)/bin/offing up
@@ -36,7 +37,7 @@ check: $(READY) $(NODE_READY) ## lint, format, types and import rules
 	@echo "› ruff" && $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
 	@echo "› import rules" && $(VENV)/bin/lint-imports
 	@echo "› pyright" && $(VENV)/bin/pyright
-	@if [ -n "$(NODE_READY)" ]; then echo "› biome" && cd frontend && node_modules/.bin/biome ci .; fi
+	@if [ -n "$(NODE_READY)" ]; then echo "› biome and tsc" && cd frontend && npm run --silent check; fi
 
 demo: setup ## a question over a folder of real documents, start to finish
 	@exec ./deploy/demo
@@ -68,8 +69,8 @@ $(READY): requirements.lock pyproject.toml | $(PY)
 
 $(NODE_READY): frontend/package-lock.json
 	@command -v npm >/dev/null || { echo "make: npm is not there. Install node 20 or later; the page is built with it."; exit 1; }
-	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' || \
-	  { echo "make: node $$(node --version) is too old; 20 or later is needed."; exit 1; }
+	@node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' || \
+	  { echo "make: node $$(node --version) is too old; 20.19 or later is needed."; exit 1; }
 	@echo "› installing the page's packages"
 	@cd frontend && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
