@@ -66,6 +66,7 @@ def start_worker(app_url: str, redis_url: str) -> Iterator[StartWorker]:
         for worker in started:
             worker.child.kill()
             worker.child.wait()
+            print(f"worker {worker.child.pid} wrote:\n{worker.log.read_text()}")
 
 
 def _start(folder: Path, number: int, app_url: str, redis_url: str, more: dict[str, str]) -> Worker:

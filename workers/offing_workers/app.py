@@ -3,14 +3,17 @@
 A message is a hint with a run's id. It is acknowledged at once, because the truth of what must run is in Postgres.
 """
 
+import sys
 from typing import Any
 from uuid import UUID
 
 from celery import Celery
-from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
+from celery.signals import setup_logging, worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
 from offing.bus.wake import ADVANCE, QUEUE, broker_url, transport_options
 from offing.settings import Settings, app_address, load_settings, redis_address
+from offing.telemetry.logs import setup_logs
+from offing.telemetry.tracing import setup_tracing
 from offing_workers.process import WorkerProcess
 from offing_workers.ready import tell_ready
 
@@ -59,6 +62,7 @@ def serve(settings: Settings, database_url: str, redis_url: str) -> None:
     app = celery_app(redis_url)
     concurrency = f"--concurrency={settings.worker_concurrency}"
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+    setup_logging.connect(lambda **_: None, weak=False)  # ours stands; Celery would put its own in its place
     app.worker_main(["worker", "--pool=threads", concurrency, *quiet, "--loglevel=WARNING"])
 
 
@@ -82,4 +86,6 @@ def _stop(**_: Any) -> None:
 def main() -> None:
     """Entry point of `python -m offing_workers`."""
     settings = load_settings()
+    setup_logs("console" if sys.stderr.isatty() else "json")
+    setup_tracing("offing-worker")
     serve(settings, app_address(settings), redis_address(settings))

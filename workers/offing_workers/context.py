@@ -1,20 +1,22 @@
 """The run's context as a graph's nodes see it: `offing.sdk.RunContext` over real engines, tools and storage."""
 
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from offing.core.citation import check
 from offing.core.evidence import EvidenceBook
 from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Usage
-from offing.core.report import Evidence, Report, ReportDraft, ReportStatus
+from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolResult, ToolSpec, ToolStatus
 from offing.models.engine import RoleRequest, engine_for
 from offing.sdk import Role, RoleReply, RunView, ToolCall
 from offing.sdk.role import Input, Output
+from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
 from offing.storage.pool import Connection, Database
 from offing_workers.hold import Drain, Hold
@@ -56,7 +58,7 @@ class SliceContext:
         return self._toolbelt.specs
 
     @property
-    def spent(self):  # noqa: ANN201
+    def spent(self):
         return self._recorder.spent
 
     def stop(self) -> StopReason | None:
@@ -183,11 +185,11 @@ class SliceContext:
         return RoleReply(step.seq, output)
 
     async def _deliver(self, draft: ReportDraft, reason: StopReason, key: CallKey | None) -> Report:
-        book = await self._book()
-        status = ReportStatus.COMPLETE if reason is StopReason.ANSWERED else ReportStatus.PARTIAL
+        pieces = (await self._book()).all()
+        text_of = await self._texts([pieces[id_].span for id_ in mentioned(draft) if id_ in pieces])
         writer = self._engines.get("generator", EngineChoice())
         by = f"{writer.engine}:{writer.model}" if writer.model else writer.engine
-        report = check(draft, book.all(), status=status, reason=reason, written_by=by)
+        report = check(draft, pieces, text_of, reason, by)
 
         async def with_report(connection: Connection, new: list[Step]) -> None:
             await reports.insert(connection, self._recorder.fence, new[0].seq, report)
@@ -204,11 +206,22 @@ class SliceContext:
             self._evidence = book
         return self._evidence
 
+    async def _texts(self, spans: Sequence[Span]) -> Callable[[Span], str]:
+        """The stored text of these spans, read now. Empty for what is not there any more."""
+        found = await texts_of(self._database, self._recorder.fence.tenant, spans)
+        texts = {span: text or "" for span, text in zip(spans, found, strict=True)}
+        return lambda span: texts.get(span, "")
+
     async def _doing(self, text: str) -> None:
         await self._viewers.doing(self._recorder.fence.tenant, self._run.id, text)
 
-    def _reading(self):  # noqa: ANN202
+    def _reading(self):
         return self._database.transaction(self._recorder.fence.tenant)
+
+
+def mentioned(draft: ReportDraft) -> set[str]:
+    """Ids of evidence that a draft names anywhere, in its citations or in its text."""
+    return set(re.findall(r"E\d+", draft.model_dump_json()))
 
 
 def result_of(step: Step) -> ToolResult:

@@ -6,7 +6,7 @@ sees to it that there is a report before there is an end.
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -58,9 +58,9 @@ class Wakes(Protocol):
 
 
 @cache
-def compiled(graph: Graph) -> Any:
-    """The graph, compiled once a process; a saver is put in for each slice."""
-    return graph.build().compile()
+def compiled(build: Callable[[], Any]) -> Any:
+    """A graph, compiled once a process; a saver is put in for each slice."""
+    return build().compile()
 
 
 class Slice:
@@ -146,7 +146,8 @@ class Slice:
         sources = tuple(UUID(str(s)) for s in row.scope.get("sources", ()))
         library = library_port(self._database, self._fence.tenant, LibraryScope(collections, sources))
         scope = ToolScope(self._fence.tenant, row.id, "", library, collections, sources)
-        return Toolbelt(registry(), Policy.model_validate(row.policy), scope, self._database, recorder)
+        tools = {tool.spec.name: tool for tool in registry()}
+        return Toolbelt(tools, Policy.model_validate(row.policy), scope, self._database, recorder)
 
     async def _announce(self) -> None:
         """Say that work begins, or begins again after a loss. An ordinary next slice is no news."""
@@ -179,7 +180,7 @@ class Slice:
     async def _invoke(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
         config = {"configurable": {"thread_id": str(self._fence.thread)}, "recursion_limit": 1_000_000}
         given = None if self._begun else graph.start(context.run)
-        runnable = compiled(graph).copy({"checkpointer": saver})
+        runnable = compiled(graph.build).copy({"checkpointer": saver})
         outcome = await runnable.ainvoke(
             given, config, context=context, durability="sync", control=self._hold.control, stream_mode="updates"
         )
