@@ -3,7 +3,8 @@
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
 
-PYTHON ?= python3
+PYTHON ?= $(or $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done),python3)
 VENV := .venv
 PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv

@@ -18,6 +18,9 @@ import pytest
 import redis
 
 from offing.local import Servers, local_servers
+from offing.local.datadir import Lock, prepare
+from offing.local.servers import addresses, running_servers, take_part
+from offing.local.supervisor import Supervisor
 from offing.settings import Settings
 
 _serial = count(1)
@@ -49,6 +52,32 @@ def servers() -> Iterator[Servers]:
         local_servers(Settings(home=Path(home), database_url=None, redis_url=None), durable=False) as found,
     ):
         yield found
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateServers:
+    """Servers of one test's own, to be killed: `supervisor.pid(name)`, `supervisor.restart(name)` with the names
+    `postgres` and `valkey`. Nobody restarts them but the test."""
+
+    servers: Servers
+    supervisor: Supervisor
+
+
+@pytest.fixture
+def private_servers() -> Iterator[PrivateServers]:
+    """Migrated servers that this test may kill. They keep what they wrote through a killed process."""
+    from offing.resources import migrations_dir
+    from offing.storage.migrate import migrate
+
+    with tempfile.TemporaryDirectory(prefix="offing-test-", ignore_cleanup_errors=True) as home:
+        settings = Settings(home=Path(home), database_url=None, redis_url=None)
+        paths, supervisor = prepare(settings.home), Supervisor()
+        lock = take_part(paths)
+        assert isinstance(lock, Lock)
+        with running_servers(settings, paths, lock, supervisor):
+            found = addresses(settings, paths)
+            migrate(found.owner_url, folder=migrations_dir(), app_role=found.app_role, app_password=None)
+            yield PrivateServers(found, supervisor)
 
 
 @dataclass(frozen=True, slots=True)

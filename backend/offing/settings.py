@@ -16,7 +16,12 @@ from offing.core.errors import InvalidInput
 
 
 def default_home() -> Path:
-    """The platform's folder for a user's data: `$XDG_DATA_HOME/offing`, on macOS Application Support."""
+    """The platform's folder for a user's data: `$XDG_DATA_HOME/offing`, on macOS Application Support.
+
+    Raises InvalidInput for a user without a home.
+    """
+    if not os.environ.get("XDG_DATA_HOME") and os.path.expanduser("~") == "~":
+        raise InvalidInput("OFFING_HOME", "is not set and this user has no home", "Set it to a folder you may write.")
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "offing"
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "offing"

@@ -32,5 +32,5 @@ def _home() -> Iterator[Path]:
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
     run = layout(folder).run
-    for left in (run, run.with_name(run.name.replace(f"-{os.geteuid()}-", f"-{NOBODY}-"))):
+    for left in run.parent.glob(f"offing-*-{run.name.rpartition('-')[2]}"):
         shutil.rmtree(left, ignore_errors=True)

@@ -85,14 +85,14 @@ def eventually(check: Callable[[], bool], seconds: float = 5.0) -> bool:
     return check()
 
 
-def as_nobody() -> list[str]:
+def as_nobody(user: int = NOBODY) -> list[str]:
     """A command that runs the rest as an ordinary user; nothing when we are one ourselves."""
     if os.geteuid() != 0:
         return []
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         missing("setpriv is needed to become an ordinary user")
-    become = [str(setpriv), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all"]
+    become = [str(setpriv), f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all"]
     return [*become, "/usr/bin/env"]  # setpriv itself still reaches root's files; what env starts does not
 
 

@@ -61,6 +61,15 @@ def test_an_ordinary_user_runs_both(home_of_nobody: Path) -> None:
         assert {p.uids().effective for p in holder.servers()} == {home_of_nobody.stat().st_uid}
 
 
+def test_a_user_without_a_name_runs_both(home: Path) -> None:
+    needs_root()
+    nameless = 54321
+    os.chown(home, nameless, nameless)
+    with holding(home, before=as_nobody(nameless), python=python_for(as_nobody(nameless))) as holder:
+        assert answers(holder)
+        assert {p.uids().effective for p in holder.servers()} == {nameless}
+
+
 def test_the_servers_listen_on_private_unix_sockets_alone(home: Path) -> None:
     with holding(home) as holder:
         tcp = [c for p in holder.servers() for c in p.net_connections("inet")]

@@ -1,7 +1,12 @@
 """The root fixtures give what they promise."""
 
+import os
+import signal
+
 import psycopg
 import redis
+
+from tests.conftest import PrivateServers
 
 
 def test_each_test_gets_a_migrated_database_of_its_own(owner_url: str, app_url: str) -> None:
@@ -14,3 +19,16 @@ def test_each_test_gets_a_migrated_database_of_its_own(owner_url: str, app_url: 
 def test_the_key_value_server_is_empty(redis_url: str) -> None:
     with redis.Redis.from_url(redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
         assert client.dbsize() == 0  # pyright: ignore[reportUnknownMemberType]
+
+
+def test_private_servers_come_back_after_a_kill_with_what_was_committed(private_servers: PrivateServers) -> None:
+    servers, supervisor = private_servers.servers, private_servers.supervisor
+    with psycopg.connect(servers.owner_url) as owner:
+        owner.execute("create table kept as select 1 as n")
+    for name, sent in (("postgres", signal.SIGQUIT), ("valkey", signal.SIGKILL)):
+        os.kill(supervisor.pid(name), sent)
+        supervisor.restart(name)
+    with psycopg.connect(servers.owner_url) as owner:
+        assert owner.execute("select n from kept").fetchone() == (1,)
+    with redis.Redis.from_url(servers.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
+        assert client.ping()  # pyright: ignore[reportUnknownMemberType]

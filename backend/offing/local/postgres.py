@@ -7,6 +7,7 @@ or, where namespaces are refused, as `nobody`. It does not know what is in the d
 
 import importlib.util
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -85,12 +86,22 @@ def _written_by(data: Path) -> int | None:
 
 
 def choose_identity(home: Path, data: Path) -> Identity:
-    """As whom to run. Data written as `nobody` stays `nobody`'s; else a namespace, where the kernel grants one."""
+    """As whom to run. Data written as `nobody` stays `nobody`'s; else a namespace, where the kernel grants one.
+
+    An ordinary user runs it directly, unless the user has no name on this machine, which initdb insists on.
+    """
     if os.geteuid() != 0:
-        return "same"
+        return "same" if _has_name(os.geteuid()) else "namespace"
     if data.exists() and data.stat().st_uid == UNPRIVILEGED_ID:
         return "drop"
     return "namespace" if sys.platform == "linux" and reachable(home, "namespace") else "drop"
+
+
+def _has_name(uid: int) -> bool:
+    try:
+        return bool(pwd.getpwuid(uid).pw_name)
+    except KeyError:
+        return False
 
 
 def reachable(folder: Path, identity: Identity) -> bool:
