@@ -54,11 +54,11 @@ class Progress:
 
     def taken_in(self, taken: FolderIngested) -> None:
         counts: dict[str, int] = {}
-        for outcome in taken.outcomes:
+        for outcome in taken.files:
             counts[outcome.outcome] = counts.get(outcome.outcome, 0) + 1
         said = ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) or "no documents"
         self._console.print(f"[bold]{safe(taken.collection)}[/bold]  {said}")
-        for outcome in taken.outcomes:
+        for outcome in taken.files:
             if outcome.outcome == "refused":
                 self._console.print(f"  [red]refused[/red] {safe(outcome.name)}: {safe(outcome.problem)}")
 

@@ -1,0 +1,94 @@
+"""`offing up`, `down`, `status`, `login`, `doctor` and `migrate`: this home's processes, for a person at a terminal."""
+
+import sys
+
+import orjson
+from rich.console import Console
+
+from offing.cli.hooks import hooks, login_link
+from offing.cli.hooks import migrate as apply_migrations
+from offing.local import background, stack
+from offing.local.doctor import Check, Probes, examine
+from offing.local.servers import local_servers
+from offing.resources import migrations_dir
+from offing.settings import Settings, load_settings
+
+
+def up(*, detach: bool) -> int:
+    settings = load_settings()
+    if detach:
+        argv = [sys.executable, "-m", "offing.cli", "up"]
+        return background.up_detached(settings, argv, hooks(), say=say)
+    return stack.up(settings, hooks(), say=say, echo=echo)
+
+
+def down() -> int:
+    stopped = background.down(load_settings(), say=say)
+    say("stopped" if stopped else "nothing was running")
+    return 0
+
+
+def status() -> int:
+    found = background.status(load_settings())
+    if found.pid is None:
+        print("not running")
+        return 1
+    print(
+        f"running (pid {found.pid}): {', '.join(found.programs)}" + (f" · {found.page_url}" if found.page_url else "")
+    )
+    return 0
+
+
+def login() -> int:
+    """Needs a running page, since a link into nothing helps nobody."""
+    settings = load_settings()
+    page = background.status(settings).page_url
+    if page is None:
+        say("offing: nothing runs for this home; start it with `offing up`, which prints a link.")
+        return 1
+    with local_servers(settings) as servers:
+        print(login_link(servers, page))
+    return 0
+
+
+def migrate(*, check: bool) -> int:
+    from offing.storage.migrate import is_current
+
+    with local_servers(load_settings()) as servers:
+        if check:
+            current = is_current(servers.owner_url, migrations_dir())
+            print("up to date" if current else "migrations are missing; run `offing migrate`")
+            return 0 if current else 1
+        applied = apply_migrations(servers)
+    print(f"applied {', '.join(applied)}" if applied else "up to date")
+    return 0
+
+
+def doctor(as_json: bool) -> int:
+    checks = _examined(load_settings(), as_json)
+    if as_json:
+        sys.stdout.write(orjson.dumps(checks, option=orjson.OPT_INDENT_2).decode() + "\n")
+    return 0 if all(c.ok for c in checks) else 1
+
+
+def _examined(settings: Settings, quietly: bool) -> list[Check]:
+    from offing.bus.probe import redis_answers
+    from offing.storage.probe import database_answers
+
+    console, checks = Console(highlight=False, soft_wrap=True), list[Check]()
+    for check in examine(settings, Probes(database_answers, redis_answers)):
+        checks.append(check)
+        if not quietly:
+            mark = "[green]ok  [/green]" if check.ok else "[red]no  [/red]"
+            console.print(f"{mark} [bold]{check.name}[/bold]  {check.detail}")
+            if check.remedy:
+                console.print(f"     {check.remedy}")
+    return checks
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def echo(name: str, line: str) -> None:
+    print(f"{name:>8} | {line}", file=sys.stderr, flush=True)
