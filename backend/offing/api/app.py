@@ -1,15 +1,17 @@
 """The HTTP application: routers, guards and the page, put together; its lifespan owns the clients."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, Depends, FastAPI
 
-from offing.api import openapi, problems
+from offing.api import openapi, problems, static
 from offing.api.auth import authenticated
 from offing.api.guard import Guard, allowed_hosts
+from offing.api.parts import assembled
 from offing.api.routes import events, library, platform, reports, runs, session, threads
 from offing.api.routes.responses import GUARDED, OPEN
+from offing.resources import web_dir
 from offing.settings import Settings
 
 MOST_BODY = 1_000_000
@@ -25,9 +27,10 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
     """
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        raise NotImplementedError
-        yield
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        async with assembled(settings) as parts:
+            app.state.parts = parts
+            yield
 
     app = FastAPI(
         title="Offing",
@@ -41,6 +44,7 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
         max_body_size=MOST_BODY,
     )
     _install_routes(app)
+    static.install(app, web_dir())
     problems.install(app)
     app.add_middleware(problems.Surprises)
     app.add_middleware(Guard, hosts=allowed_hosts(settings.host, hosts))

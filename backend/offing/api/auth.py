@@ -1,6 +1,7 @@
 """Who is asking: an API key or the page's session. A dependency of routers, so that no route is open by omission."""
 
 import hmac
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
@@ -15,7 +16,7 @@ from offing.core.errors import Unauthorised
 
 COOKIE = "offing_session"
 
-bearer = HTTPBearer(auto_error=False, scheme_name="key", description="An API key: `offing keys create NAME`.")
+bearer = HTTPBearer(auto_error=False, scheme_name="key", description="An API key, made by `offing key create NAME`.")
 
 cookie = APIKeyCookie(
     name=COOKIE, auto_error=False, scheme_name="session", description="The page's session, from a login link."
@@ -29,8 +30,10 @@ class Caller:
     tenant: UUID
     name: str
     """As ratings name their origin: `key:<id>`, or `page`."""
-    csrf_token: str | None = None
+    csrf_token: str | None
     """What a session's writes must carry. None: came with a key."""
+    again: Callable[[], Awaitable[object]]
+    """Asks whether the key or session still holds. Raises Unauthorised."""
 
 
 async def authenticated(
@@ -45,8 +48,9 @@ async def authenticated(
     Raises Unauthorised without a usable one, and Refusal for a session's write without its token.
     """
     if key is not None:
-        tenant, key_id = await held.door.holder_of_key(key.credentials)
-        return Caller(tenant, f"key:{key_id}")
+        presented = key.credentials
+        tenant, key_id = await held.door.holder_of_key(presented)
+        return Caller(tenant, f"key:{key_id}", None, lambda: held.door.holder_of_key(presented))
     if not session:
         raise Unauthorised("This needs an API key or a session.")
     found = await held.door.holder_of_session(session)
@@ -58,7 +62,7 @@ async def authenticated(
             "Send the csrf_token of GET /api/v1/session as X-CSRF-Token.",
             "X-CSRF-Token",
         )
-    return Caller(found.tenant, "page", found.csrf_token)
+    return Caller(found.tenant, "page", found.csrf_token, lambda: held.door.holder_of_session(session))
 
 
 Known = Annotated[Caller, Depends(authenticated)]

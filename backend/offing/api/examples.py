@@ -1,4 +1,4 @@
-"""One example of each shape on the wire, all of the same run, for the OpenAPI document. A test holds them to the shapes."""
+"""One example of each shape on the wire, all of the same run, for the OpenAPI document. A test checks them."""
 
 from typing import Any
 

@@ -32,7 +32,7 @@ STATUS: dict[type[OffingError], int] = {
 }
 
 REMEDIES = {
-    401: "Send `Authorization: Bearer <key>`, or open a new login link (`offing up` prints one, `offing login` makes one).",
+    401: "Send `Authorization: Bearer <key>` (`offing key create NAME` makes one), or open a new login link.",
     404: "Check the address; the records of other tenants are not shown.",
     405: "See the Allow header.",
     413: "Send less: 1 MB for JSON; 25 MB a file and 256 MB a request for uploads.",

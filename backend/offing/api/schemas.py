@@ -1,16 +1,33 @@
 """The shapes on the wire under /api/v1. The page's types are generated from these."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 from offing.core.model import EngineChoice
 from offing.core.run import CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
 
-Question = Annotated[str, Field(min_length=3, max_length=8000, examples=["How does undici reuse connections?"])]
+Question = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=3, max_length=8000),
+    Field(examples=["How does undici reuse connections?"]),
+]
+
+CollectionName = Annotated[str, Field(max_length=4096)]
+
+FAR = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def _within_reach(deadline: AwareDatetime) -> AwareDatetime:
+    if not datetime(2020, 1, 1, tzinfo=UTC) <= deadline <= FAR:
+        raise ValueError("a deadline lies between 2020 and 2200")
+    return deadline
+
+
+Deadline = Annotated[AwareDatetime, AfterValidator(_within_reach)]
 
 
 class Wire(BaseModel):
@@ -21,15 +38,17 @@ class BudgetIn(Wire):
     """Limits on a run; whichever is reached first makes it write what it has."""
 
     turns: int = Field(default=12, ge=0, le=2048, description="Turns of the graph's loop.")
-    tokens: int | None = Field(default=None, ge=0, description="Prompt and completion tokens. null: no limit.")
-    usd: float | None = Field(default=None, ge=0, description="Money. null: only the tenant's daily cap.")
-    seconds: float | None = Field(default=None, gt=0, description="Seconds of work. null: no limit.")
+    tokens: int | None = Field(
+        default=None, ge=0, le=10**12, description="Prompt and completion tokens. null: no limit."
+    )
+    usd: float | None = Field(default=None, ge=0, le=100_000, description="Money. null: only the tenant's daily cap.")
+    seconds: float | None = Field(default=None, gt=0, le=10**8, description="Seconds of work. null: no limit.")
 
 
 class ScopeIn(Wire):
     """What of the library the run may see."""
 
-    collections: list[str] = Field(default=[], max_length=100, description="Empty: all of it.")
+    collections: list[CollectionName] = Field(default=[], max_length=100, description="Empty: all of it.")
     sources: list[UUID] = Field(default=[], max_length=1000, description="Empty: all sources of the collections.")
 
 
@@ -37,15 +56,15 @@ class RunIn(Wire):
     """A question to work on. Send an Idempotency-Key header to make a repeat of the request harmless."""
 
     question: Question
-    graph: str = Field(default="agentflow", examples=["agentflow"])
+    graph: str = Field(default="agentflow", max_length=100, examples=["agentflow"])
     thread_id: UUID | None = Field(default=None, description="An earlier thread, for a follow-up. null: a new one.")
     budget: BudgetIn = BudgetIn()
     engines: dict[str, EngineChoice] = Field(
         default={}, description="Engine by role; roles left out use the installation's default."
     )
     scope: ScopeIn = ScopeIn()
-    deadline: datetime | None = Field(default=None, description="The run writes what it has at this time.")
-    seed: int = 0
+    deadline: Deadline | None = Field(default=None, description="The run writes what it has at this time.")
+    seed: int = Field(default=0, ge=-(2**63), le=2**63 - 1)
 
 
 class SpentOut(Wire):
@@ -268,7 +287,9 @@ class GraphOut(Wire):
 class RatingIn(Wire):
     """A person's opinion of a report or of one of its sentences. A new one supersedes the one before."""
 
-    claim: str | None = Field(default=None, description="Sentence id. null: the whole report.", examples=["s3"])
+    claim: str | None = Field(
+        default=None, max_length=40, description="Sentence id. null: the whole report.", examples=["s3"]
+    )
     value: float | None = Field(default=None, ge=-1, le=1, description="-1 wrong, 0 neutral, 1 good.")
     correction: str = Field(default="", max_length=4000)
 
@@ -293,8 +314,10 @@ class TenantOut(Wire):
 
 
 class TenantIn(Wire):
-    training_opt_in: bool | None = None
-    daily_spend_usd: float | None = Field(default=None, ge=0)
+    """What to change; a field that is left out stays as it is."""
+
+    training_opt_in: bool = False
+    daily_spend_usd: float | None = Field(default=None, ge=0, le=100_000, description="null: no cap.")
 
 
 class SessionOut(Wire):

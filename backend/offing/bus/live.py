@@ -131,6 +131,8 @@ class LiveBus:
         self._orders: set[asyncio.Task[None]] = set()
         self._rest_until = 0.0
         self._failing = False
+        self.closing = False
+        """True: this process stops; followers should let go."""
         self.faults = 0
         """Times that Redis failed this process."""
 
@@ -146,6 +148,11 @@ class LiveBus:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._redis.aclose()
+
+    def wind_up(self) -> None:
+        """Ask every follower to let go, because the process stops."""
+        self.closing = True
+        self._look_all()
 
     @property
     def connected(self) -> bool:

@@ -36,7 +36,7 @@ class NewKey:
     """A key at the only moment at which its secret can be seen."""
 
     id: str
-    text: str
+    key: str
     """`ofg_<id>_<secret>`, as it is sent in the Authorization header."""
 
 

@@ -67,6 +67,8 @@ THREAD = "select id, title, created_at from thread where id = %s"
 
 RUNS_OF = f"select {SHOWN} from run where thread_id = any(%s) order by created_at, id"
 
+COLLECTIONS = "select collection, count(*) from source where gone_at is null group by 1 order by 1"
+
 TENANT = """
     select name, training_opt_in, daily_spend_usd,
            coalesce((select used from spend where tenant_id = tenant.id and day = current_date), 0)
@@ -183,6 +185,11 @@ async def runs_of(connection: Connection, threads: Sequence[UUID]) -> dict[UUID,
         shown = _shown(row)
         found[shown.run.thread].append(shown)
     return found
+
+
+async def collections(connection: Connection) -> list[tuple[str, int]]:
+    """Names with the number of sources that are there."""
+    return [(name, count) for name, count in await (await connection.execute(COLLECTIONS)).fetchall()]
 
 
 async def tenant(connection: Connection, id: UUID) -> TenantRow:

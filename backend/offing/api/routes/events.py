@@ -3,18 +3,23 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 
-from offing.api.auth import Known
-from offing.api.parts import Held
+from offing.api import streams, wire
+from offing.api.auth import Caller, Known
+from offing.api.feed import Feed
+from offing.api.parts import Held, Parts
+from offing.api.problems import Refusal
 from offing.api.routes.responses import EVENTS, NO_RUN, problems
 from offing.api.schemas import StepDetail, StepPage
 from offing.api.strict import StrictRoute
 from offing.core.step import StepKind
+from offing.services import views
 
 router = APIRouter(tags=["steps"], route_class=StrictRoute)
 
-Seq = Annotated[int, Query(ge=0, le=2**62)]
+MOST_FOLLOWERS = 2000
+"""Event streams and waiting calls of one process."""
 
 LastEventId = Annotated[str | None, Header(max_length=4000, description="`id:` of the last event that arrived.")]
 
@@ -29,13 +34,14 @@ async def list_steps(
     kind: StepKind | None = None,
 ) -> StepPage:
     """Steps in order, without their payloads. `next` is the `after` of the next page."""
-    raise NotImplementedError
+    page, following = await views.step_lines(held.database, caller.tenant, run_id, after, limit, kind)
+    return StepPage(items=[wire.step_out(run_id, s) for s in page], next=None if following is None else str(following))
 
 
 @router.get("/runs/{run_id}/steps/{seq}", responses=problems(_404="There is no such run or step."))
-async def get_step(caller: Known, held: Held, run_id: UUID, seq: int) -> StepDetail:
+async def get_step(caller: Known, held: Held, run_id: UUID, seq: Annotated[int, Path(ge=0, le=2**62)]) -> StepDetail:
     """One step, whole."""
-    raise NotImplementedError
+    return wire.step_detail(run_id, await views.step(held.database, caller.tenant, run_id, seq))
 
 
 @router.get("/runs/{run_id}/events", response_class=Response, responses=NO_RUN | EVENTS)
@@ -52,7 +58,7 @@ async def follow_run(
     and `live` (LiveOut or null) tell the state and have no id. After the run's last step comes `end`, and the server
     closes. A comment every 15 s keeps the connection open.
     """
-    raise NotImplementedError
+    return await streams.opened(_feed(held, caller, {run_id: streams.seq_of(last_event_id, after)}))
 
 
 @router.get("/events", response_class=Response, responses=NO_RUN | EVENTS)
@@ -74,4 +80,18 @@ async def follow_runs(
     As for one run, but `id:` is the whole updated cursor, every data object names its `run_id`, and live events are
     `{run_id, live}`. The server closes when all of them have ended.
     """
-    raise NotImplementedError
+    places = streams.places_of(last_event_id, "Last-Event-ID") if last_event_id else streams.places_of(cursor)
+    return await streams.opened(_feed(held, caller, places), places)
+
+
+def _feed(held: Parts, caller: Caller, after: dict[UUID, int]) -> Feed:
+    if held.live.followers >= MOST_FOLLOWERS:
+        raise Refusal(503, "too_many_streams", "Too many event streams are open.", "Close some, or try again.")
+    return Feed(
+        held.database,
+        held.live,
+        caller.tenant,
+        after,
+        lease_seconds=held.settings.lease_seconds,
+        still_allowed=caller.again,
+    )

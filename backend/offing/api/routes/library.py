@@ -5,11 +5,15 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 
+from offing.api import wire
 from offing.api.auth import Known
 from offing.api.parts import Held
 from offing.api.routes.responses import NO_SOURCE, TOO_LARGE
 from offing.api.schemas import CollectionOut, ErasedOut, HitPage, PassageOut, SourceOut, SourcePage, UploadOut
 from offing.api.strict import StrictRoute
+from offing.api.uploads import MOST_REQUEST, received, taken_in
+from offing.services import library, views
+from offing.services.library import LibraryScope
 
 router = APIRouter(prefix="/library", tags=["library"], route_class=StrictRoute)
 
@@ -48,19 +52,27 @@ async def list_sources(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> SourcePage:
     """Sources, newest first."""
-    raise NotImplementedError
+    before = views.place_of(cursor)
+    found, total = await library.sources(
+        held.database, caller.tenant, collection=collection, text=q, before=before, limit=limit + 1
+    )
+    page = found[:limit]
+    following = views.cursor_of((page[-1].added_at, page[-1].id)) if len(found) > limit else None
+    return SourcePage(items=[wire.source_out(s) for s in page], next=following, total=total)
 
 
-@router.post("", openapi_extra=UPLOAD, responses=TOO_LARGE)
+@router.post("", openapi_extra=UPLOAD, responses=TOO_LARGE, max_body_size=MOST_REQUEST)
 async def upload(caller: Known, held: Held, request: Request) -> UploadOut:
     """Add documents. Each file has an outcome of its own; bytes already known are not read again."""
-    raise NotImplementedError
+    async with received(request) as sent:
+        return UploadOut(files=await taken_in(held.database, caller.tenant, sent))
 
 
 @router.get("/collections")
 async def list_collections(caller: Known, held: Held) -> list[CollectionOut]:
     """Collections with the number of their sources."""
-    raise NotImplementedError
+    found = await views.collections(held.database, caller.tenant)
+    return [CollectionOut(name=name, count=count) for name, count in found]
 
 
 @router.get("/search")
@@ -72,19 +84,24 @@ async def search_library(
     collection: Collection = None,
 ) -> HitPage:
     """The best passages for some words."""
-    raise NotImplementedError
+    scope = LibraryScope(() if collection is None else (collection,))
+    hits = await library.search(held.database, caller.tenant, q, limit, scope)
+    return HitPage(items=[wire.hit_out(hit) for hit in hits])
 
 
 @router.get("/sources/{source_id}", responses=NO_SOURCE)
 async def get_source(caller: Known, held: Held, source_id: UUID) -> SourceOut:
     """One source."""
-    raise NotImplementedError
+    return wire.source_out(await library.source(held.database, caller.tenant, source_id))
 
 
 @router.delete("/sources/{source_id}", responses=NO_SOURCE)
 async def erase_source(caller: Known, held: Held, source_id: UUID) -> ErasedOut:
     """Erase a source: its bytes where nothing else uses them, its text, passages, and copies in steps and reports."""
-    raise NotImplementedError
+    from offing.services import erasure
+
+    erased = await erasure.erase_source(held.database, caller.tenant, source_id)
+    return ErasedOut(sources=erased.sources, snapshots=erased.snapshots, passages=erased.passages, steps=erased.steps)
 
 
 @router.get("/passages", responses=NO_SOURCE)
@@ -97,4 +114,5 @@ async def get_passage(
     around: Annotated[int, Query(ge=0, le=5000, description="Code points to show on either side.")] = 600,
 ) -> PassageOut:
     """A span of stored text, with what stands around it."""
-    raise NotImplementedError
+    found = await library.passage_in_context(held.database, caller.tenant, artefact, start, end, around)
+    return wire.passage_out(found)

@@ -1,12 +1,21 @@
 """The installation: graphs, engines, the tenant, health and metrics."""
 
+import asyncio
+from decimal import Decimal
+from functools import lru_cache
+
 from fastapi import APIRouter, Response
 
+from offing.api import wire
 from offing.api.auth import Known
-from offing.api.parts import Held
+from offing.api.parts import Held, Parts
 from offing.api.routes.responses import TOO_LARGE
 from offing.api.schemas import EngineOut, GraphOut, HealthOut, TenantIn, TenantOut
 from offing.api.strict import StrictRoute
+from offing.core.errors import Unavailable
+from offing.sdk import Graph
+from offing.services import views
+from offing.telemetry.metrics import CONTENT_TYPE
 
 router = APIRouter(route_class=StrictRoute)
 
@@ -17,25 +26,46 @@ health = APIRouter(prefix="/health", tags=["health"])
 @router.get("/graphs", tags=["platform"])
 async def list_graphs(caller: Known, held: Held) -> list[GraphOut]:
     """Graphs that runs can name."""
-    raise NotImplementedError
+    return [
+        GraphOut(
+            name=graph.name,
+            title=graph.title,
+            description=graph.description,
+            version=graph.version,
+            roles=[role.name for role in graph.roles],
+            diagram=await asyncio.to_thread(diagram, graph),
+        )
+        for graph in sorted(held.graphs.values(), key=lambda g: g.name)
+    ]
 
 
 @router.get("/engines", tags=["platform"])
 async def list_engines(caller: Known, held: Held) -> list[EngineOut]:
     """Engines that can answer roles here, and the models found for them."""
-    raise NotImplementedError
+    from offing.models import discover
+
+    found = await discover.engines()
+    return [EngineOut(name=e.name, available=e.available, models=list(e.models), note=e.note) for e in found]
 
 
 @router.get("/tenant", tags=["platform"])
 async def get_tenant(caller: Known, held: Held) -> TenantOut:
     """Your settings, and what was spent today (UTC)."""
-    raise NotImplementedError
+    return wire.tenant_out(await views.tenant_settings(held.database, caller.tenant))
 
 
 @router.patch("/tenant", tags=["platform"], responses=TOO_LARGE)
 async def change_tenant(caller: Known, held: Held, wanted: TenantIn) -> TenantOut:
     """Change the settings that are sent; the others stay."""
-    raise NotImplementedError
+    sent = wanted.model_fields_set
+    cap = None if wanted.daily_spend_usd is None else Decimal(str(wanted.daily_spend_usd))
+    changed = await views.change_tenant(
+        held.database,
+        caller.tenant,
+        opt_in=wanted.training_opt_in if "training_opt_in" in sent else views.UNSET,
+        daily_spend_usd=cap if "daily_spend_usd" in sent else views.UNSET,
+    )
+    return wire.tenant_out(changed)
 
 
 @router.get(
@@ -46,7 +76,7 @@ async def change_tenant(caller: Known, held: Held, wanted: TenantIn) -> TenantOu
 )
 async def get_metrics(caller: Known, held: Held) -> Response:
     """Your runs' figures and this process's, in Prometheus text format."""
-    raise NotImplementedError
+    return Response(await held.metrics.text(caller.tenant), media_type=CONTENT_TYPE)
 
 
 @health.get("/live")
@@ -58,4 +88,26 @@ async def live() -> HealthOut:
 @health.get("/ready", responses={503: {"model": HealthOut, "description": "Postgres does not answer."}})
 async def ready(held: Held, response: Response) -> HealthOut:
     """What it needs answers. Without Redis it is `degraded`: everything works, with hints a few seconds late."""
-    raise NotImplementedError
+    postgres, redis = await asyncio.gather(_postgres(held), held.live.answers())
+    response.status_code = 200 if postgres else 503
+    status = "down" if not postgres else "ok" if redis else "degraded"
+    return HealthOut(status=status, parts={"postgres": _word(postgres), "redis": _word(redis)})
+
+
+async def _postgres(held: Parts) -> bool:
+    try:
+        async with asyncio.timeout(3):
+            await held.database.platform("select 1", ())
+    except (Unavailable, TimeoutError):
+        return False
+    return True
+
+
+def _word(answers: bool) -> str:
+    return "ok" if answers else "no answer"
+
+
+@lru_cache(maxsize=64)
+def diagram(graph: Graph) -> str:
+    """Mermaid text drawn from the compiled graph. Slow the first time: this is where langgraph is imported."""
+    return graph.build().compile().get_graph().draw_mermaid()

@@ -1,16 +1,25 @@
 """Runs: submitting, listing, reading, and what people ask of a run."""
 
+from decimal import Decimal
 from typing import Annotated
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
 
-from offing.api.auth import Known
-from offing.api.parts import Held
+from offing.api import wire
+from offing.api.auth import Caller, Known
+from offing.api.guard import is_loopback
+from offing.api.parts import Held, Parts
+from offing.api.problems import Refusal
 from offing.api.routes.responses import ENDED, NO_RUN, TOO_LARGE, problems
 from offing.api.schemas import CancelIn, MessageIn, RunDetail, RunIn, RunOut, RunPage, StepOut
 from offing.api.strict import StrictRoute
-from offing.core.run import RunStatus
+from offing.core.run import Budget, RunStatus
+from offing.services import runs, views
+from offing.services.runs import RunRequest
+from offing.storage.views import RunFilter
+from offing.telemetry.tracing import traceparent
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=StrictRoute)
 
@@ -35,7 +44,14 @@ async def create_run(
     caller: Known, held: Held, wanted: RunIn, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunOut:
     """Submit a question. Answers as soon as the run is stored; follow it with its events."""
-    raise NotImplementedError
+    request = _request(wanted, idempotency_key)
+    if request.thread is not None:
+        # The reference alone would not tell: foreign keys see the rows of every tenant.
+        await views.thread(held.database, caller.tenant, request.thread)
+    made = await runs.submit(held.database, held.hints, caller.tenant, request, graphs=held.graphs)
+    response.status_code = 201 if made.new else 200
+    response.headers["Location"] = f"/api/v1/runs/{made.run.id}"
+    return wire.run_out(made.run)
 
 
 @router.get("")
@@ -50,13 +66,15 @@ async def list_runs(
     limit: Limit = 50,
 ) -> RunPage:
     """Runs, newest first."""
-    raise NotImplementedError
+    wanted = RunFilter(status, graph, thread_id, q)
+    page, following = await views.list_runs(held.database, caller.tenant, wanted, cursor, limit)
+    return RunPage(items=[wire.shown_out(run) for run in page], next=following)
 
 
 @router.get("/{run_id}", responses=NO_RUN)
 async def get_run(caller: Known, held: Held, run_id: UUID) -> RunDetail:
     """One run with what it does now and its horizon."""
-    raise NotImplementedError
+    return await _detail(held, caller, run_id)
 
 
 @router.get("/{run_id}/wait", responses=NO_RUN)
@@ -67,28 +85,73 @@ async def wait_for_run(
     timeout: Annotated[float, Query(gt=0, le=300, description="Seconds.")] = 30,  # noqa: ASYNC109
 ) -> RunDetail:
     """The run when it has ended, or as it is when the time is over."""
-    raise NotImplementedError
+    await views.wait_for_end(held.database, held.live, caller.tenant, run_id, timeout)
+    return await _detail(held, caller, run_id)
 
 
 @router.post("/{run_id}/cancel", responses=NO_RUN | ENDED)
 async def cancel_run(caller: Known, held: Held, run_id: UUID, wanted: CancelIn | None = None) -> RunOut:
     """End a run: `discard` at once and without a report, `write` with a report of what there is."""
-    raise NotImplementedError
+    mode = (wanted or CancelIn()).mode
+    return wire.run_out(await runs.cancel(held.database, held.hints, caller.tenant, run_id, mode))
 
 
 @router.post("/{run_id}/pause", responses=NO_RUN | ENDED)
 async def pause_run(caller: Known, held: Held, run_id: UUID) -> RunOut:
     """Hold a run at its next step boundary."""
-    raise NotImplementedError
+    return wire.run_out(await runs.pause(held.database, held.hints, caller.tenant, run_id))
 
 
 @router.post("/{run_id}/resume", responses=NO_RUN | ENDED)
 async def resume_run(caller: Known, held: Held, run_id: UUID) -> RunOut:
     """Let a paused run go on."""
-    raise NotImplementedError
+    return wire.run_out(await runs.resume(held.database, held.hints, caller.tenant, run_id))
 
 
 @router.post("/{run_id}/messages", status_code=201, responses=NO_RUN | ENDED | TOO_LARGE)
 async def steer_run(caller: Known, held: Held, run_id: UUID, message: MessageIn) -> StepOut:
     """Write to a run while it works; its planner reads the message at the next turn."""
-    raise NotImplementedError
+    return wire.step_out(run_id, await runs.steer(held.database, held.hints, caller.tenant, run_id, message.text))
+
+
+async def _detail(held: Parts, caller: Caller, run_id: UUID) -> RunDetail:
+    lease = held.settings.lease_seconds
+    return wire.detail_out(await views.run_detail(held.database, held.live, caller.tenant, run_id, lease))
+
+
+def _request(wanted: RunIn, idempotency_key: str | None) -> RunRequest:
+    limits = wanted.budget
+    usd = None if limits.usd is None else Decimal(str(limits.usd))
+    for role, choice in wanted.engines.items():
+        _refuse_foreign_server(role, choice.api_base)
+    return RunRequest(
+        question=wanted.question,
+        graph=wanted.graph,
+        thread=wanted.thread_id,
+        budget=Budget(limits.turns, limits.tokens, usd, limits.seconds),
+        engines=wanted.engines,
+        scope={"collections": wanted.scope.collections, "sources": [str(id) for id in wanted.scope.sources]},
+        deadline=wanted.deadline,
+        seed=wanted.seed,
+        idempotency_key=idempotency_key,
+        traceparent=traceparent(),
+    )
+
+
+def _refuse_foreign_server(role: str, api_base: str) -> None:
+    """Who names a model server is sent the operator's provider key by it, so a request may name this machine only."""
+    if not api_base:
+        return
+    try:
+        parts = urlsplit(api_base)
+        here = parts.scheme in ("http", "https") and is_loopback(parts.hostname or "") and not parts.username
+    except ValueError:
+        here = False
+    if not here:
+        raise Refusal(
+            422,
+            "invalid_input",
+            "A request may only name a model server on this machine.",
+            "Configure other servers where the worker runs, through the provider's own variables.",
+            f"engines.{role}.api_base",
+        )

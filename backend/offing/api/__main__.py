@@ -1,0 +1,88 @@
+"""`python -m offing.api`: one process that serves the API and the page until it is told to stop."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from offing.api.app import create_app
+from offing.api.guard import is_loopback
+from offing.core.errors import InvalidInput, OffingError
+from offing.settings import Settings, load_settings
+from offing.telemetry.logs import setup_logs
+from offing.telemetry.tracing import setup_tracing, shutdown_tracing
+
+STOP_SECONDS = 5
+
+
+class Server(uvicorn.Server):
+    """uvicorn that says when it is ready, and lets event streams go when it stops."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI, ready_file: Path | None) -> None:
+        super().__init__(config)
+        self._offing, self._ready_file = app, ready_file
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        await super().startup(sockets)  # pyright: ignore[reportArgumentType]
+        self._own_loop = asyncio.get_running_loop()
+        if self.started and self._ready_file is not None:
+            draft = self._ready_file.with_name(f"{self._ready_file.name}.{os.getpid()}")
+            draft.write_text(str(os.getpid()))
+            draft.replace(self._ready_file)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self._own_loop is not None and hasattr(self._offing.state, "parts"):
+            self._own_loop.call_soon_threadsafe(self._offing.state.parts.live.wind_up)
+
+
+def refuse_remote(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Raises InvalidInput for an address that others can reach, unless the operator has said that this is meant."""
+    if not is_loopback(settings.host) and environment.get("OFFING_ALLOW_REMOTE") != "1":
+        raise InvalidInput(
+            "OFFING_HOST",
+            f"{settings.host} can be reached by other machines, and traffic to it is not encrypted",
+            "Put a TLS proxy in front and set OFFING_ALLOW_REMOTE=1 and OFFING_ALLOWED_HOSTS, or use 127.0.0.1.",
+        )
+
+
+def serve(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    refuse_remote(settings, environment)
+    hosts = environment.get("OFFING_ALLOWED_HOSTS", "").split(",")
+    ready_file = environment.get("OFFING_READY_FILE")
+    app = create_app(settings, hosts=hosts)
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
+    Server(config, app, Path(ready_file) if ready_file else None).run()
+
+
+def main() -> int:
+    setup_logs("console" if sys.stderr.isatty() else "json")
+    setup_tracing("offing-api")
+    try:
+        serve(load_settings(), os.environ)
+    except OffingError as error:
+        print(f"offing: {error}", file=sys.stderr)
+        return 2
+    finally:
+        shutdown_tracing()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

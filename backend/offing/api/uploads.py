@@ -1,0 +1,117 @@
+"""Uploaded files on their way in: parsed as they arrive, counted, and held on disk, never all in memory."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from fastapi import Request
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+
+from offing.api import wire
+from offing.api.problems import Refusal
+from offing.api.schemas import UploadedOut
+from offing.api.strict import refuse_nul
+from offing.services import library
+from offing.services.library import Ingested, Upload
+from offing.storage.pool import Database
+
+MOST_FILE = 25 * 2**20
+"""Bytes of one file. A larger one is refused; the others of the request are kept."""
+
+MOST_REQUEST = 256 * 2**20
+
+MOST_FILES = 500
+
+PORTION = 32 * 2**20
+
+REMEDY = "Send multipart/form-data with one or more parts named `files`."
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a form held."""
+
+    files: tuple[UploadFile, ...]
+    too_large: frozenset[int]
+    """Indexes in `files` of those that were longer than `MOST_FILE`; their content was dropped."""
+    collection: str
+
+
+class _CountingParser(MultiPartParser):
+    """Stops writing a file to disk at `MOST_FILE`, and goes on with the next one."""
+
+    def on_part_begin(self) -> None:
+        super().on_part_begin()
+        self._counted = 0
+
+    def on_part_data(self, data: bytes, start: int, end: int) -> None:
+        self._counted += end - start
+        # One byte more than allowed is written, so that the file's size tells what happened.
+        room = max(0, MOST_FILE + 1 - (self._counted - (end - start)))
+        super().on_part_data(data, start, min(end, start + room))
+
+
+@asynccontextmanager
+async def received(request: Request) -> AsyncGenerator[Sent]:
+    """The files of a request, as open temporary files that go away afterwards. Raises Refusal."""
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        raise Refusal(422, "invalid_input", "The body is not a form.", REMEDY, "files")
+    parser = _CountingParser(request.headers, _stream(request), max_files=MOST_FILES, max_fields=20)
+    try:
+        form = await parser.parse()
+    except (MultiPartException, UnicodeError) as error:
+        raise Refusal(422, "invalid_input", f"The form cannot be read: {error}.", REMEDY, "files") from error
+    try:
+        yield _sent(form)
+    finally:
+        await form.close()
+
+
+async def _stream(request: Request) -> AsyncGenerator[bytes]:
+    async for chunk in request.stream():
+        yield chunk
+
+
+def _sent(form: FormData) -> Sent:
+    files = tuple(part for part in form.getlist("files") if isinstance(part, UploadFile))
+    if not files:
+        raise Refusal(422, "invalid_input", "The form holds no file.", REMEDY, "files")
+    collection = form.get("collection", "")
+    if not isinstance(collection, str) or len(collection) > 500:
+        raise Refusal(422, "invalid_input", "Not a collection's name.", "Send at most 500 characters.", "collection")
+    for text in (collection, *(file.filename or "" for file in files)):
+        refuse_nul(text, "files")
+    return Sent(files, frozenset(i for i, f in enumerate(files) if (f.size or 0) > MOST_FILE), collection)
+
+
+async def taken_in(database: Database, tenant: UUID, sent: Sent) -> list[UploadedOut]:
+    """What became of each file, in the order sent. Files are read in portions of at most `PORTION` bytes."""
+    outcomes: list[UploadedOut] = []
+    portion: list[Upload] = []
+    size = 0
+    for index, file in enumerate(sent.files):
+        if index in sent.too_large:
+            outcomes.append(_too_large(file))
+            continue
+        if portion and size + (file.size or 0) > PORTION:
+            outcomes += await _ingested(database, tenant, portion)
+            portion, size = [], 0
+        portion.append(Upload(file.filename or "", await file.read()))
+        size += file.size or 0
+    return outcomes + (await _ingested(database, tenant, portion) if portion else [])
+
+
+async def _ingested(database: Database, tenant: UUID, portion: list[Upload]) -> list[UploadedOut]:
+    return [await _outcome(database, tenant, one) for one in await library.ingest_uploads(database, tenant, portion)]
+
+
+async def _outcome(database: Database, tenant: UUID, one: Ingested) -> UploadedOut:
+    source = None if one.source is None else wire.source_out(await library.source(database, tenant, one.source))
+    return UploadedOut(name=one.name, outcome=one.outcome, source=source, problem=one.problem)
+
+
+def _too_large(file: UploadFile) -> UploadedOut:
+    problem = f"The file has more than {MOST_FILE // 2**20} MB. Split it."
+    return UploadedOut(name=(file.filename or "")[:200], outcome="refused", source=None, problem=problem)
