@@ -1,0 +1,19 @@
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { browserHub } from "@/shared/stream/browser";
+import { Providers } from "./providers";
+import { makeRouter } from "./router";
+import "./tokens.css";
+import "./base.css";
+
+const root = document.getElementById("root");
+if (!root) throw new Error("index.html has no #root");
+
+createRoot(root).render(
+  <StrictMode>
+    <Providers hub={browserHub()}>
+      <RouterProvider router={makeRouter()} />
+    </Providers>
+  </StrictMode>,
+);

@@ -1,0 +1,68 @@
+import { createRootRoute, createRoute, createRouter, type RouterHistory, useNavigate } from "@tanstack/react-router";
+import { HomePage } from "@/features/home/home-page";
+import { LibraryPage } from "@/features/library/library-page";
+import { RunPage } from "./run-page";
+import { librarySearch, runSearch } from "./search-params";
+import { NotFound, Shell } from "./shell";
+
+const rootRoute = createRootRoute({ component: Shell, notFoundComponent: NotFound });
+
+const homeRoute = createRoute({ getParentRoute: () => rootRoute, path: "/", component: HomeRoute });
+const runRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/runs/$runId",
+  validateSearch: runSearch,
+  component: RunRoute,
+});
+const libraryRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/library",
+  validateSearch: librarySearch,
+  component: LibraryRoute,
+});
+
+function HomeRoute() {
+  const navigate = useNavigate();
+  return <HomePage onAsked={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id } })} />;
+}
+
+function RunRoute() {
+  const { runId } = runRoute.useParams();
+  const search = runRoute.useSearch();
+  const navigate = runRoute.useNavigate();
+  return (
+    <RunPage
+      key={runId}
+      id={runId}
+      search={search}
+      onSearch={(part) => navigate({ search: (was) => ({ ...was, ...part }), replace: true, resetScroll: false })}
+      onAsked={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id }, search: {} })}
+    />
+  );
+}
+
+function LibraryRoute() {
+  const { source, collection } = libraryRoute.useSearch();
+  const navigate = libraryRoute.useNavigate();
+  return (
+    <LibraryPage
+      pointed={source ?? null}
+      collection={collection ?? ""}
+      onCollection={(name) => navigate({ search: { collection: name || undefined }, replace: true })}
+    />
+  );
+}
+
+export function makeRouter(history?: RouterHistory) {
+  return createRouter({
+    routeTree: rootRoute.addChildren([homeRoute, runRoute, libraryRoute]),
+    defaultPreload: false,
+    ...(history ? { history } : {}),
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof makeRouter>;
+  }
+}

@@ -1,0 +1,188 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { PlanRail } from "@/features/plan/plan-rail";
+import { Evidence } from "@/features/report/evidence";
+import { NoReport } from "@/features/report/no-report";
+import { ReportView } from "@/features/report/report-view";
+import { HorizonPanel } from "@/features/run/horizon-panel";
+import { RunControls } from "@/features/run/run-controls";
+import { RunHeader } from "@/features/run/run-header";
+import { DigDeeper, SteeringBar } from "@/features/run/steering-bar";
+import { ThreadTrail } from "@/features/run/thread-trail";
+import { SourcesView } from "@/features/sources/sources-view";
+import { Timeline } from "@/features/timeline/timeline";
+import { reportQuery } from "@/shared/api/reports";
+import { hasEnded, type Run, type RunDetail, runQuery } from "@/shared/api/runs";
+import { statusWording } from "@/shared/format/run-words";
+import { continuedMarks } from "@/shared/horizon/marks";
+import { useRunEvents } from "@/shared/stream/stream-context";
+import { useStepLog } from "@/shared/stream/use-step-log";
+import { Dialog } from "@/shared/ui/dialog";
+import { useMediaQuery } from "@/shared/ui/hooks";
+import { useHotkeys } from "@/shared/ui/hotkeys";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { RunTabs } from "./run-tabs";
+import type { RunSearch, Tab } from "./search-params";
+import "./run-page.css";
+
+interface RunPageProps {
+  id: string;
+  search: RunSearch;
+  onSearch(part: RunSearch): void;
+  onAsked(run: Run): void;
+}
+
+export function RunPage(props: RunPageProps) {
+  const run = useQuery(runQuery(props.id));
+  if (run.data) return <LoadedRun {...props} run={run.data} />;
+  return (
+    <main className="shell-problem">
+      {run.isPending && <p className="quiet">Loading the run…</p>}
+      <ProblemNote error={run.error} onRetry={() => run.refetch()} />
+    </main>
+  );
+}
+
+function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: RunDetail }) {
+  const active = !hasEnded(run);
+  useRunEvents(run.id, run.last_seq, active);
+  const { log, need } = useStepLog(run.id, run.last_seq);
+  const report = useQuery(reportQuery(run.id)).data ?? null;
+  const marks = useMemo(() => continuedMarks(run.marks, log), [run.marks, log]);
+  const narrow = useMediaQuery("(max-width: 900px)");
+  const [column, setColumn] = useState<HTMLElement | null>(null);
+  const [page, setPage] = useState<HTMLElement | null>(null);
+  const [view, setView] = useState<readonly [number, number] | null>(null);
+  const [sheet, setSheet] = useState<"plan" | "evidence" | null>(null);
+  // What is open first stays open when the run ends: nothing jumps.
+  const [firstTab] = useState<Tab>(active ? "timeline" : "report");
+  const tab = search.tab ?? firstTab;
+  const selected = search.step ?? null;
+  const pinned = search.cite ?? [];
+
+  useEffect(() => {
+    document.title = `${statusWording(run).word}: ${run.question}`;
+    return () => {
+      document.title = "Offing";
+    };
+  }, [run]);
+
+  const pick = (seq: number) => {
+    setSheet(null);
+    onSearch({ step: seq, tab: "timeline", only: undefined });
+  };
+  const pin = (number: number) => {
+    const rest = pinned.filter((other) => other !== number);
+    const cite = rest.length < pinned.length ? rest : [number, ...pinned];
+    onSearch({ cite: cite.length > 0 ? cite : undefined });
+    if (narrow && rest.length === pinned.length) setSheet("evidence");
+  };
+  useHotkeys([
+    { keys: "g t", does: "Timeline", run: () => onSearch({ tab: "timeline" }) },
+    { keys: "g s", does: "Sources", run: () => onSearch({ tab: "sources" }) },
+    { keys: "g r", does: "Report", run: () => onSearch({ tab: "report" }) },
+    { keys: "/", does: "Steer or follow up", run: () => document.getElementById("steer")?.focus() },
+  ]);
+
+  const rail = <PlanRail log={log} marks={marks} active={active} selected={selected} need={need} onPick={pick} />;
+  const deeper = <DigDeeper run={run} onAsked={onAsked} />;
+  const evidence = report && <Evidence report={report} pinned={pinned} onPin={pin} />;
+  const scroller = narrow ? page : column;
+
+  return (
+    <div className="run-page">
+      <div className="run-scroll" ref={setPage}>
+        <RunHeader
+          run={run}
+          thread={<ThreadTrail run={run} />}
+          controls={<RunControls run={run} hasReport={report !== null} />}
+        />
+        <HorizonPanel
+          run={run}
+          log={log}
+          marks={marks}
+          selected={selected}
+          view={view}
+          only={search.only ?? ""}
+          onPick={pick}
+          onOnly={(only) => onSearch({ only: only || undefined, tab: "timeline" })}
+        />
+        <div className="run-cols">
+          {!narrow && <aside className="run-rail">{rail}</aside>}
+          <main className="run-main">
+            <RunTabs tab={tab} report={report} onTab={(next) => onSearch({ tab: next })}>
+              {narrow && (
+                <>
+                  <button type="button" className="btn plain small" onClick={() => setSheet("plan")}>
+                    Plan
+                  </button>
+                  <button type="button" className="btn plain small" onClick={() => setSheet("evidence")}>
+                    Evidence
+                  </button>
+                </>
+              )}
+            </RunTabs>
+            <div
+              className="run-panel"
+              role="tabpanel"
+              id={`panel-${tab}`}
+              aria-labelledby={`tab-${tab}`}
+              ref={setColumn}
+            >
+              {tab === "timeline" && (
+                <Timeline
+                  run={run.id}
+                  log={log}
+                  marks={marks}
+                  only={search.only ?? ""}
+                  active={active}
+                  selected={selected}
+                  scroller={scroller}
+                  need={need}
+                  onSelect={(seq) => onSearch({ step: seq })}
+                  onView={setView}
+                  onShowAll={() => onSearch({ only: undefined })}
+                />
+              )}
+              {tab === "sources" && (
+                <SourcesView
+                  report={report}
+                  log={log}
+                  marks={marks}
+                  pinned={pinned}
+                  need={need}
+                  onPick={pick}
+                  onPin={pin}
+                />
+              )}
+              {tab === "report" &&
+                (report ? (
+                  <ReportView report={report} pinned={pinned} onPin={pin} remedy={deeper} />
+                ) : (
+                  <div className="run-none">
+                    <NoReport run={run} />
+                  </div>
+                ))}
+            </div>
+          </main>
+          {!narrow && (
+            <aside className="run-side" aria-label="Report and evidence">
+              {!report && <NoReport run={run} />}
+              {report && (tab === "report" || pinned.length > 0) && evidence}
+              {report && tab !== "report" && (
+                <ReportView compact report={report} pinned={pinned} onPin={pin} remedy={deeper} />
+              )}
+            </aside>
+          )}
+        </div>
+      </div>
+      <SteeringBar run={run} log={log} marks={marks} onAsked={onAsked} />
+      <Dialog sheet open={narrow && sheet === "plan"} onClose={() => setSheet(null)} title="Plan and memory">
+        {rail}
+      </Dialog>
+      <Dialog sheet open={narrow && sheet === "evidence"} onClose={() => setSheet(null)} title="Evidence">
+        {evidence ?? <NoReport run={run} />}
+      </Dialog>
+    </div>
+  );
+}

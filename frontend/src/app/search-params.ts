@@ -1,0 +1,43 @@
+/** What of a view stands in its address. Anything else a link holds is left out. Pure. */
+
+export const TABS = ["timeline", "sources", "report"] as const;
+export type Tab = (typeof TABS)[number];
+
+export interface RunSearch {
+  tab?: Tab;
+  /** Selected step. */
+  step?: number;
+  /** Horizon letters that the timeline is narrowed to. */
+  only?: string;
+  /** Numbers of pinned citations. */
+  cite?: number[];
+}
+
+function natural(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : undefined;
+}
+
+export function runSearch(raw: Record<string, unknown>): RunSearch {
+  const tab = TABS.find((name) => name === raw.tab);
+  const step = natural(raw.step);
+  const only = typeof raw.only === "string" && /^[psrcmvwfhn]+$/.test(raw.only) ? raw.only : undefined;
+  const cite = Array.isArray(raw.cite) ? raw.cite.map(natural).filter((number) => number !== undefined) : [];
+  return {
+    ...(tab && { tab }),
+    ...(step && { step }),
+    ...(only && { only }),
+    ...(cite.length > 0 && { cite }),
+  };
+}
+
+export interface LibrarySearch {
+  source?: string;
+  collection?: string;
+}
+
+export function librarySearch(raw: Record<string, unknown>): LibrarySearch {
+  return {
+    ...(typeof raw.source === "string" && { source: raw.source }),
+    ...(typeof raw.collection === "string" && raw.collection && { collection: raw.collection }),
+  };
+}

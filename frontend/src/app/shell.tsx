@@ -1,0 +1,93 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet } from "@tanstack/react-router";
+import { SettingsMenu } from "@/features/session/settings-menu";
+import { SignIn } from "@/features/session/sign-in";
+import { ApiProblem } from "@/shared/api/client";
+import { sessionQuery } from "@/shared/api/session";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { useTheme } from "./theme";
+import "./shell.css";
+
+/** Top bar, and below it the view, or the way in. */
+export function Shell() {
+  const session = useQuery(sessionQuery);
+  const stranger = session.error instanceof ApiProblem && session.error.status === 401;
+  return (
+    <div className="shell">
+      <a className="skip" href="#view">
+        Skip to content
+      </a>
+      <TopBar signedIn={session.isSuccess} />
+      <div className="view" id="view">
+        {session.isSuccess && <Outlet />}
+        {stranger && <SignIn />}
+        {session.error && !stranger && (
+          <main className="shell-problem">
+            <ProblemNote error={session.error} onRetry={() => session.refetch()} />
+          </main>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function TopBar({ signedIn }: { signedIn: boolean }) {
+  const [theme, nextTheme] = useTheme();
+  return (
+    <header className="top">
+      <Link to="/" className="logo" aria-label="Offing, home">
+        <Logo />
+        Offing
+      </Link>
+      {signedIn && (
+        <nav aria-label="Main">
+          <Link to="/" activeOptions={{ exact: true }}>
+            Runs
+          </Link>
+          <Link to="/library">Library</Link>
+        </nav>
+      )}
+      <span className="top-end">
+        <button type="button" className="btn plain" aria-label={`Theme: ${theme}. Change`} onClick={nextTheme}>
+          <ThemeSign theme={theme} />
+        </button>
+        {signedIn && <SettingsMenu />}
+        {signedIn && (
+          <Link to="/" className="btn top-new">
+            New question
+          </Link>
+        )}
+      </span>
+    </header>
+  );
+}
+
+function Logo() {
+  return (
+    <svg width="22" height="22" viewBox="0 0 22 22" aria-hidden="true">
+      <path d="M6 10a5 5 0 0 1 10 0z" fill="var(--sun-mark)" />
+      <path d="M1 12.5h20M4 16h14M7 19.5h8" stroke="var(--sea)" strokeWidth="1.8" strokeLinecap="round" />
+    </svg>
+  );
+}
+
+function ThemeSign({ theme }: { theme: string }) {
+  const half = { system: "M8 2a6 6 0 0 0 0 12z", light: "", dark: "M8 2a6 6 0 0 0 0 12a6 6 0 0 0 0-12z" }[theme] ?? "";
+  return (
+    <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
+      <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" strokeWidth="1.5" />
+      <path d={half} fill="currentColor" />
+    </svg>
+  );
+}
+
+export function NotFound() {
+  return (
+    <main className="shell-problem">
+      <div className="empty">
+        <b>There is nothing at this address</b>
+        The link may be cut short. <Link to="/">All runs</Link>
+      </div>
+    </main>
+  );
+}

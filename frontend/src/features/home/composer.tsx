@@ -1,0 +1,127 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { type DragEvent, type KeyboardEvent, useRef, useState } from "react";
+import { enginesQuery, graphsQuery } from "@/shared/api/catalog";
+import { collectionsQuery } from "@/shared/api/library";
+import { createRun, type Run, type RunRequest } from "@/shared/api/runs";
+import { randomName } from "@/shared/stream/browser";
+import { useDraft } from "@/shared/ui/hooks";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { type Picked, readDrop } from "@/shared/upload/read-drop";
+import { UploadList } from "@/shared/upload/upload-list";
+import { sourcesOf, useUpload } from "@/shared/upload/use-upload";
+import { DepthField } from "./depth-field";
+import { DocumentsField } from "./documents-field";
+import { LimitsField } from "./limits-field";
+import { complaint, type Draft, runRequest } from "./request";
+import "./composer.css";
+
+interface ComposerProps {
+  onAsked(run: Run): void;
+}
+
+type Settings = Omit<Draft, "question" | "sources">;
+
+const START: Settings = { turns: 12, usd: "", minutes: "", graph: "agentflow", engine: "", collections: [] };
+
+/** Question, documents, depth and limits. */
+export function Composer({ onAsked }: ComposerProps) {
+  const [question, setQuestion] = useDraft("question");
+  const [settings, setSettings] = useState(START);
+  const [complained, setComplained] = useState<string | null>(null);
+  const [over, setOver] = useState(false);
+  const upload = useUpload();
+  const graphs = useQuery(graphsQuery).data ?? [];
+  const engines = useQuery(enginesQuery).data ?? [];
+  const collections = useQuery(collectionsQuery).data ?? [];
+  const ask = useAsk((run) => {
+    setQuestion("");
+    onAsked(run);
+  });
+  const sources = sourcesOf(upload.state.results);
+  const change = (part: Partial<Settings>) => setSettings((was) => ({ ...was, ...part }));
+
+  const submit = () => {
+    const draft = { ...settings, question, sources };
+    const wrong = upload.state.busy ? "Wait until the documents are read." : complaint(draft);
+    setComplained(wrong);
+    if (!wrong) ask.mutate(runRequest(draft, graphs));
+  };
+  const take = (picked: Picked) => {
+    if (picked.files.length > 0) void upload.send(picked, picked.folder);
+  };
+  const dropped = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    void readDrop(event.dataTransfer).then(take);
+  };
+  const keys = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) submit();
+  };
+
+  return (
+    <form
+      className={over ? "composer over" : "composer"}
+      aria-label="New question"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={dropped}
+    >
+      <label className="visually-hidden" htmlFor="question">
+        Question
+      </label>
+      <textarea
+        id="question"
+        className="composer-question"
+        rows={3}
+        value={question}
+        placeholder="What do you want to know? A hard question is welcome."
+        aria-invalid={complained !== null}
+        aria-describedby="composer-complaint"
+        onChange={(event) => setQuestion(event.target.value)}
+        onKeyDown={keys}
+      />
+      <DocumentsField
+        collections={collections}
+        chosen={settings.collections}
+        attached={sources.length}
+        onChoose={(chosen) => change({ collections: chosen })}
+        onPick={take}
+      />
+      <UploadList state={upload.state} onClear={upload.clear} />
+      <div className="composer-foot">
+        <DepthField turns={settings.turns} onChange={(turns) => change({ turns })} />
+        <LimitsField settings={settings} graphs={graphs} engines={engines} onChange={change} />
+        <button type="submit" className="btn primary" disabled={ask.isPending}>
+          {ask.isPending ? "Asking…" : "Ask"}
+        </button>
+      </div>
+      <p id="composer-complaint" className="composer-complaint" role="alert">
+        {complained}
+      </p>
+      <ProblemNote error={ask.error} />
+    </form>
+  );
+}
+
+/** Asking twice with the same words after a lost answer makes one run: the key changes with the request only. */
+function useAsk(onAsked: (run: Run) => void) {
+  const sent = useRef({ text: "", key: "" });
+  return useMutation({
+    mutationFn: (request: RunRequest) => {
+      const text = JSON.stringify(request);
+      if (sent.current.text !== text) sent.current = { text, key: randomName() };
+      return createRun(request, sent.current.key);
+    },
+    onSuccess: (run) => {
+      sent.current = { text: "", key: "" };
+      onAsked(run);
+    },
+  });
+}

@@ -1,0 +1,116 @@
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { hasEnded, type Run, runQuery, runsQuery } from "@/shared/api/runs";
+import { ago, count, counted, money, span } from "@/shared/format/numbers";
+import { statusWording } from "@/shared/format/run-words";
+import { expectedSteps } from "@/shared/horizon/geometry";
+import { HorizonThumb } from "@/shared/horizon/horizon";
+import { useNow, useSeen, useSettled } from "@/shared/ui/hooks";
+import { useHotkeys } from "@/shared/ui/hotkeys";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import "./recent-runs.css";
+
+interface RecentRunsProps {
+  onExample(question: string): void;
+}
+
+const EXAMPLE = "Which of these papers report a result on more than one benchmark, and what were the results?";
+
+export function RecentRuns({ onExample }: RecentRunsProps) {
+  const [search, setSearch] = useState("");
+  const settled = useSettled(search.trim(), 250);
+  const runs = useInfiniteQuery(runsQuery(settled));
+  const items = runs.data?.pages.flatMap((page) => page.items) ?? [];
+  useHotkeys([{ keys: "/", does: "Search runs", run: () => document.getElementById("run-search")?.focus() }]);
+
+  if (runs.isSuccess && items.length === 0 && !settled) return <NoRunsYet onExample={onExample} />;
+  return (
+    <section className="recent" aria-label="Runs">
+      <div className="recent-head">
+        <h2 className="label">Runs</h2>
+        <input
+          id="run-search"
+          type="search"
+          className="field"
+          aria-label="Search runs"
+          placeholder="Search questions"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+      </div>
+      <ProblemNote error={runs.error} onRetry={() => runs.refetch()} />
+      {runs.isPending && <p className="quiet">Loading runs…</p>}
+      {runs.isSuccess && items.length === 0 && <p className="quiet">No question holds “{settled}”.</p>}
+      <ul>
+        {items.map((run) => (
+          <RunRow key={run.id} run={run} />
+        ))}
+      </ul>
+      {runs.hasNextPage && (
+        <button type="button" className="btn" disabled={runs.isFetchingNextPage} onClick={() => runs.fetchNextPage()}>
+          Earlier runs
+        </button>
+      )}
+    </section>
+  );
+}
+
+function RunRow({ run }: { run: Run }) {
+  const [element, setElement] = useState<HTMLElement | null>(null);
+  const seen = useSeen(element);
+  const detail = useQuery({ ...runQuery(run.id), enabled: seen, staleTime: hasEnded(run) ? 600_000 : 4_000 });
+  const now = useNow(30_000);
+  const { word, tone } = statusWording(run);
+  const marks = detail.data?.marks ?? "";
+  return (
+    <li ref={setElement}>
+      <Link to="/runs/$runId" params={{ runId: run.id }} className="run-row">
+        <span className="run-row-question">{run.question}</span>
+        <span className={`pill ${tone}`}>
+          <i />
+          {word}
+        </span>
+        <span className="run-row-line">
+          <HorizonThumb marks={marks} steps={expectedSteps(marks.length, run.budget.turns, hasEnded(run))} />
+        </span>
+        <span className="run-row-facts num">
+          <span>{ago(run.created_at, now)}</span>
+          <span>{counted(run.spent.turns, "turn")}</span>
+          <span>{counted(run.last_seq, "step")}</span>
+          {run.spent.seconds > 0 && <span>{span(run.spent.seconds)}</span>}
+          {run.spent.usd > 0 && <span>{money(run.spent.usd)}</span>}
+          {run.spent.tokens > 0 && <span>{count(run.spent.tokens)} tokens</span>}
+        </span>
+      </Link>
+    </li>
+  );
+}
+
+function NoRunsYet({ onExample }: RecentRunsProps) {
+  return (
+    <section className="recent first" aria-label="Getting started">
+      <h2 className="label">How it goes</h2>
+      <ol>
+        <li>
+          <b>Drop a folder of documents on the box above.</b> PDF, HTML, Markdown, plain text and Word are read; they
+          stay on this machine.
+        </li>
+        <li>
+          <b>Ask something that takes reading.</b> For example:{" "}
+          <button type="button" className="linkish" onClick={() => onExample(EXAMPLE)}>
+            {EXAMPLE}
+          </button>
+        </li>
+        <li>
+          <b>Watch, steer, or come back later.</b> Closing this page stops nothing. Each sentence of the report shows
+          the passage it stands on, and says so when there is none.
+        </li>
+      </ol>
+      <div className="first-line">
+        <HorizonThumb marks="npprsmvpsrmvpsmvprfrmvpsrmmvprmvpsrsmvpcmvprmvw" steps={48} height={44} />
+        <p className="quiet">A run's horizon. Above the line it reaches out: plan, search, read. Below, it takes in.</p>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,67 @@
+/** From what the composer holds to what the server is asked. Pure. */
+
+import type { Engine, EngineChoice, Graph } from "@/shared/api/catalog";
+import type { RunRequest } from "@/shared/api/runs";
+
+export interface Draft {
+  question: string;
+  turns: number;
+  /** As typed. Empty: no limit. */
+  usd: string;
+  minutes: string;
+  graph: string;
+  /** `engine` or `engine:model`. Empty: the installation's default. */
+  engine: string;
+  collections: readonly string[];
+  sources: readonly string[];
+}
+
+/** What must be changed before asking. null: nothing. */
+export function complaint(draft: Draft): string | null {
+  if (draft.question.trim().length < 3) return "Write a question of at least three characters.";
+  if (draft.question.length > 8000) return "Shorten the question to 8,000 characters; put the rest in a document.";
+  if (!isLimit(draft.usd)) return "Give the spending limit as a number of dollars, such as 2.50, or leave it empty.";
+  if (!isLimit(draft.minutes)) return "Give the time limit as a number of minutes above zero, or leave it empty.";
+  return null;
+}
+
+function isLimit(text: string): boolean {
+  return text.trim() === "" || Number(text) > 0;
+}
+
+function limit(text: string): number | null {
+  return text.trim() === "" ? null : Number(text);
+}
+
+function choice(text: string): EngineChoice {
+  const cut = text.indexOf(":");
+  const [engine, model] = cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
+  return { engine, model, max_tokens: 2048, timeout_seconds: 120, api_base: "", options: {} };
+}
+
+export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
+  const roles = graphs.find((graph) => graph.name === draft.graph)?.roles ?? [];
+  const minutes = limit(draft.minutes);
+  return {
+    question: draft.question.trim(),
+    graph: draft.graph,
+    budget: { turns: draft.turns, usd: limit(draft.usd), seconds: minutes === null ? null : minutes * 60 },
+    engines: draft.engine ? Object.fromEntries(roles.map((role) => [role, choice(draft.engine)])) : {},
+    scope:
+      draft.sources.length > 0
+        ? { collections: [], sources: [...draft.sources] }
+        : { collections: [...draft.collections], sources: [] },
+    seed: 0,
+  };
+}
+
+/** The engines a person can pick, as `engine:model` and words. */
+export function engineOptions(engines: readonly Engine[]): { value: string; text: string }[] {
+  return engines
+    .filter((engine) => engine.available)
+    .flatMap((engine) =>
+      engine.models.length === 0
+        ? [{ value: engine.name, text: engine.name }]
+        : engine.models.map((model) => ({ value: `${engine.name}:${model}`, text: model })),
+    );
+}

@@ -1,0 +1,146 @@
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { type DragEvent, useState } from "react";
+import { collectionsQuery, passagesQuery, type Source, sourcesQuery } from "@/shared/api/library";
+import { count, counted } from "@/shared/format/numbers";
+import { useSettled } from "@/shared/ui/hooks";
+import { useHotkeys } from "@/shared/ui/hotkeys";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { type Picked, readDrop, readField } from "@/shared/upload/read-drop";
+import { UploadList } from "@/shared/upload/upload-list";
+import { useUpload } from "@/shared/upload/use-upload";
+import { EraseDialog } from "./erase-dialog";
+import { HitList } from "./hit-list";
+import { SourceRow } from "./source-row";
+import "./library-page.css";
+
+interface LibraryPageProps {
+  /** A source to point out. null: none. */
+  pointed: string | null;
+  collection: string;
+  onCollection(name: string): void;
+}
+
+export function LibraryPage({ pointed, collection, onCollection }: LibraryPageProps) {
+  const [search, setSearch] = useState("");
+  const [erasing, setErasing] = useState<Source | null>(null);
+  const settled = useSettled(search.trim(), 250);
+  const upload = useUpload();
+  const collections = useQuery(collectionsQuery).data ?? [];
+  const sources = useInfiniteQuery(sourcesQuery(collection, settled));
+  const hits = useQuery(passagesQuery(collection, settled));
+  const items = sources.data?.pages.flatMap((page) => page.items) ?? [];
+  const total = sources.data?.pages[0]?.total ?? 0;
+  useHotkeys([
+    { keys: "/", does: "Search the library", run: () => document.getElementById("library-search")?.focus() },
+  ]);
+
+  const take = (picked: Picked) => {
+    if (picked.files.length > 0) void upload.send(picked, picked.folder || collection);
+  };
+  const dropped = (event: DragEvent) => {
+    event.preventDefault();
+    void readDrop(event.dataTransfer).then(take);
+  };
+
+  return (
+    <main className="library" onDragOver={(event) => event.preventDefault()} onDrop={dropped}>
+      <div className="library-head">
+        <h1>Library</h1>
+        <span className="quiet num">{sources.isSuccess && counted(total, "document")}</span>
+        <span className="library-add">
+          <FileButton text="Add files" onPick={take} />
+          <FileButton text="Add a folder" folder onPick={take} />
+        </span>
+      </div>
+      <UploadList state={upload.state} onClear={upload.clear} />
+      <div className="library-filters">
+        <input
+          id="library-search"
+          type="search"
+          className="field"
+          aria-label="Search the library"
+          placeholder="Search names and passages"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+        {collections.length > 1 && (
+          <select
+            className="field"
+            aria-label="Collection"
+            value={collection}
+            onChange={(event) => onCollection(event.target.value)}
+          >
+            <option value="">All collections</option>
+            {collections.map(({ name, count: held }) => (
+              <option key={name} value={name}>
+                {name} ({count(held)})
+              </option>
+            ))}
+          </select>
+        )}
+      </div>
+      <ProblemNote error={sources.error} onRetry={() => sources.refetch()} />
+      {settled.length > 1 && <HitList hits={hits.data?.items} error={hits.error} />}
+      {sources.isSuccess && items.length === 0 && <NoDocuments searched={settled} />}
+      <ul className="library-list" aria-label="Documents">
+        {items.map((source) => (
+          <SourceRow
+            key={source.id}
+            source={source}
+            pointed={source.id === pointed}
+            onErase={() => setErasing(source)}
+          />
+        ))}
+      </ul>
+      {sources.hasNextPage && (
+        <button
+          type="button"
+          className="btn"
+          disabled={sources.isFetchingNextPage}
+          onClick={() => sources.fetchNextPage()}
+        >
+          More documents
+        </button>
+      )}
+      {erasing && <EraseDialog source={erasing} onClose={() => setErasing(null)} />}
+    </main>
+  );
+}
+
+function NoDocuments({ searched }: { searched: string }) {
+  if (searched) return <p className="quiet library-none">No document is named like “{searched}”.</p>;
+  return (
+    <div className="empty library-none">
+      <b>Nothing here yet</b>
+      Drop a folder of papers, notes or documentation on this page. PDF, HTML, Markdown, plain text and Word are read.
+      From a terminal: <span className="mono">offing ask "…" --docs FOLDER</span> does both at once.
+    </div>
+  );
+}
+
+function FileButton({
+  text,
+  folder = false,
+  onPick,
+}: {
+  text: string;
+  folder?: boolean;
+  onPick(picked: Picked): void;
+}) {
+  return (
+    <label className={folder ? "btn" : "btn primary"}>
+      {text}
+      <input
+        type="file"
+        className="visually-hidden"
+        multiple
+        accept={folder ? undefined : ".pdf,.html,.htm,.md,.markdown,.txt,.docx"}
+        {...(folder ? { webkitdirectory: "" } : {})}
+        onChange={(event) => {
+          if (event.target.files) onPick(readField(event.target.files));
+          event.target.value = "";
+        }}
+      />
+    </label>
+  );
+}

@@ -1,0 +1,17 @@
+/** Cuts the surroundings of a quote at word borders. Pure; counts UTF-16 units, which is close enough for looks. */
+
+/** The end of a text, at most `limit` long. */
+export function tailOf(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  const cut = text.slice(-limit);
+  const space = cut.search(/\s/);
+  return `…${space < 0 ? cut : cut.slice(space)}`;
+}
+
+/** The start of a text, at most `limit` long. */
+export function headOf(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  const cut = text.slice(0, limit);
+  const space = cut.search(/\s\S*$/);
+  return `${space < 0 ? cut : cut.slice(0, space)} …`;
+}

@@ -1,0 +1,67 @@
+import type { ReactNode } from "react";
+import type { Citation, Report, Sentence } from "@/shared/api/reports";
+import { ending } from "@/shared/format/run-words";
+import { ReportRating, useRatings } from "./rate";
+import { SentenceView } from "./sentence-view";
+import "./report-view.css";
+
+interface ReportViewProps {
+  report: Report;
+  pinned: readonly number[];
+  onPin(number: number): void;
+  /** What can be done about a partial report. */
+  remedy: ReactNode;
+  /** Narrow: beside the timeline. */
+  compact?: boolean;
+}
+
+/** A report as structured sentences; every word of it is shown as text. */
+export function ReportView({ report, pinned, onPin, remedy, compact = false }: ReportViewProps) {
+  const ratings = useRatings(report.run_id);
+  const citations = new Map<number, Citation>(report.citations.map((citation) => [citation.number, citation]));
+  const shown = (sentence: Sentence) => (
+    <SentenceView
+      key={sentence.id}
+      run={report.run_id}
+      sentence={sentence}
+      citations={citations}
+      pinned={pinned}
+      rating={ratings.get(sentence.id)}
+      onPin={onPin}
+    />
+  );
+  return (
+    <article className={compact ? "report compact" : "report"}>
+      {report.status === "partial" && <PartialNote report={report} remedy={remedy} />}
+      <h2>{report.title}</h2>
+      {report.answer && <p className="report-answer">{shown(report.answer)}</p>}
+      {report.sections.map((section, at) => (
+        // A report version never changes.
+        // biome-ignore lint/suspicious/noArrayIndexKey: see above
+        <section key={at}>
+          {section.heading && <h3>{section.heading}</h3>}
+          <p>{section.sentences.map(shown)}</p>
+        </section>
+      ))}
+      <footer className="report-foot">
+        {report.limits && <p>{report.limits}</p>}
+        <p className="quiet">
+          Version {report.version}
+          {report.written_by && `, written by ${report.written_by}`},{" "}
+          {new Date(report.created_at).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}
+        </p>
+        <ReportRating run={report.run_id} rating={ratings.get("")} />
+      </footer>
+    </article>
+  );
+}
+
+function PartialNote({ report, remedy }: { report: Report; remedy: ReactNode }) {
+  const words = ending(report.reason);
+  return (
+    <div className="notice sun report-partial">
+      <b>This report is partial.</b> {words?.why} {words?.next}
+      {words?.deeper && <div className="report-remedy">{remedy}</div>}
+    </div>
+  );
+}

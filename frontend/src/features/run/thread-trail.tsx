@@ -1,0 +1,35 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { Run } from "@/shared/api/runs";
+import { threadQuery } from "@/shared/api/threads";
+
+/** The thread's other questions, in their order. Nothing when this is the only one. */
+export function ThreadTrail({ run }: { run: Pick<Run, "id" | "thread_id" | "created_at"> }) {
+  const { data: thread } = useQuery(threadQuery(run.thread_id));
+  const others = (thread?.runs ?? [])
+    .filter((other) => other.id !== run.id)
+    .sort((left, right) => left.created_at.localeCompare(right.created_at));
+  if (others.length === 0) return null;
+  const earlier = others.filter((other) => other.created_at < run.created_at);
+  const later = others.filter((other) => other.created_at >= run.created_at);
+  return (
+    <nav className="run-thread" aria-label="Questions of this thread">
+      {earlier.length > 0 && <span>Follows</span>}
+      {earlier.slice(-2).map((other) => (
+        <RunLink key={other.id} run={other} />
+      ))}
+      {later.length > 0 && <span>{earlier.length > 0 ? "· continued in" : "Continued in"}</span>}
+      {later.slice(0, 2).map((other) => (
+        <RunLink key={other.id} run={other} />
+      ))}
+    </nav>
+  );
+}
+
+function RunLink({ run }: { run: Run }) {
+  return (
+    <Link to="/runs/$runId" params={{ runId: run.id }}>
+      {run.question}
+    </Link>
+  );
+}

@@ -1,0 +1,78 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { changeTenant, type TenantChange, tenantQuery } from "@/shared/api/catalog";
+import { signOut } from "@/shared/api/session";
+import { money } from "@/shared/format/numbers";
+import { Dialog } from "@/shared/ui/dialog";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import "./settings-menu.css";
+
+/** What holds for the whole tenant: training opt-in and the day's spending cap. */
+export function SettingsMenu() {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <button type="button" className="btn plain" aria-haspopup="dialog" onClick={() => setOpen(true)}>
+        Settings
+      </button>
+      <Dialog open={open} onClose={() => setOpen(false)} title="Settings">
+        <SettingsForm onClose={() => setOpen(false)} />
+      </Dialog>
+    </>
+  );
+}
+
+function SettingsForm({ onClose }: { onClose(): void }) {
+  const client = useQueryClient();
+  const tenant = useQuery(tenantQuery);
+  const [cap, setCap] = useState<string | null>(null);
+  const change = useMutation({
+    mutationFn: (body: TenantChange) => changeTenant(body),
+    onSuccess: (now) => client.setQueryData(tenantQuery.queryKey, now),
+  });
+  const leave = useMutation({ mutationFn: signOut, onSuccess: () => location.assign("/") });
+  if (!tenant.data) return <ProblemNote error={tenant.error} onRetry={() => tenant.refetch()} />;
+  const { training_opt_in, daily_spend_usd, spent_today_usd, name } = tenant.data;
+  const shownCap = cap ?? (daily_spend_usd === null ? "" : String(daily_spend_usd));
+  const saveCap = () => {
+    if (cap !== null && cap.trim() !== "" && Number(cap) >= 0) change.mutate({ daily_spend_usd: Number(cap) });
+  };
+  return (
+    <div className="settings">
+      <label className="settings-check">
+        <input
+          type="checkbox"
+          checked={training_opt_in}
+          disabled={change.isPending}
+          onChange={(event) => change.mutate({ training_opt_in: event.target.checked })}
+        />
+        <span>
+          Learn from my runs, ratings and corrections
+          <small>They train this installation's own planner. Nothing leaves it.</small>
+        </span>
+      </label>
+      <label>
+        Spend at most a day, $
+        <input
+          className="field num"
+          inputMode="decimal"
+          placeholder="no cap"
+          value={shownCap}
+          onChange={(event) => setCap(event.target.value)}
+          onBlur={saveCap}
+        />
+        <small>{money(spent_today_usd)} spent today.</small>
+      </label>
+      <ProblemNote error={change.error ?? leave.error} />
+      <div className="actions">
+        <span className="quiet settings-who">Signed in as {name}</span>
+        <button type="button" className="btn" onClick={() => leave.mutate()}>
+          Sign out
+        </button>
+        <button type="button" className="btn primary" onClick={onClose}>
+          Done
+        </button>
+      </div>
+    </div>
+  );
+}

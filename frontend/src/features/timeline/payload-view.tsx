@@ -1,0 +1,64 @@
+import { useState } from "react";
+
+/** A text longer than this is folded. */
+const FOLD = 900;
+const DEPTH = 6;
+
+function isScalar(value: unknown): boolean {
+  return value === null || typeof value !== "object";
+}
+
+/** JSON as something one can read: names beside values, lists as lists, long texts folded. All of it is shown as text. */
+export function PayloadView({ value, depth = 0 }: { value: unknown; depth?: number }) {
+  if (typeof value === "string") return <LongText text={value} />;
+  if (isScalar(value)) return <span className="mono">{String(value)}</span>;
+  if (depth > DEPTH) return <span className="mono">{JSON.stringify(value)}</span>;
+  if (Array.isArray(value)) return <List values={value} depth={depth} />;
+  const entries = Object.entries(value as Record<string, unknown>).filter(([, part]) => part !== null && part !== "");
+  if (entries.length === 0) return <span className="quiet">nothing</span>;
+  return (
+    <dl className="payload">
+      {entries.map(([name, part]) => (
+        <div key={name}>
+          <dt>{name.replaceAll("_", " ")}</dt>
+          <dd>
+            <PayloadView value={part} depth={depth + 1} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function List({ values, depth }: { values: unknown[]; depth: number }) {
+  if (values.length === 0) return <span className="quiet">none</span>;
+  if (values.every((value) => isScalar(value) && String(value).length < 40)) {
+    return <span>{values.map(String).join(", ")}</span>;
+  }
+  return (
+    <ol className="payload-list">
+      {values.map((value, at) => (
+        // A stored list never changes its order.
+        // biome-ignore lint/suspicious/noArrayIndexKey: see above
+        <li key={at}>
+          <PayloadView value={value} depth={depth + 1} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function LongText({ text }: { text: string }) {
+  const [open, setOpen] = useState(false);
+  const folded = text.length > FOLD && !open;
+  return (
+    <span className="payload-text">
+      {folded ? `${text.slice(0, FOLD)}…` : text}
+      {text.length > FOLD && (
+        <button type="button" className="linkish" onClick={() => setOpen(!open)}>
+          {open ? "Fold" : `All ${text.length} characters`}
+        </button>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,78 @@
+import { useQuery } from "@tanstack/react-query";
+import { type Step, stepQuery } from "@/shared/api/runs";
+import { took } from "@/shared/format/numbers";
+import { MARKS, markOf } from "@/shared/horizon/marks";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { PayloadView } from "./payload-view";
+
+interface StepRowProps {
+  run: string;
+  seq: number;
+  /** undefined: not fetched yet; its place is kept. */
+  step: Step | undefined;
+  before: Step | undefined;
+  selected: boolean;
+  open: boolean;
+  onToggle(): void;
+}
+
+export function StepRow({ run, seq, step, before, selected, open, onToggle }: StepRowProps) {
+  if (!step) return <div className="step-skeleton num quiet">{seq}</div>;
+  const newTurn = step.turn > 0 && step.turn !== before?.turn;
+  return (
+    <>
+      {newTurn && (
+        <h3 className="turn">
+          Turn <span className="num">{step.turn}</span>
+        </h3>
+      )}
+      <button
+        type="button"
+        className={selected ? "step selected" : "step"}
+        aria-expanded={open}
+        aria-current={selected ? "step" : undefined}
+        onClick={onToggle}
+      >
+        <span className="step-seq num">{seq}</span>
+        <StepKind step={step} />
+        <span className="step-body">
+          <span className="step-title">{step.title}</span>
+          {step.detail && <span className="step-detail">{step.detail}</span>}
+        </span>
+        <span className="step-took num">
+          {step.ms !== null && took(step.ms)}
+          {step.tokens > 0 && <span className="step-tokens">{step.tokens} tok</span>}
+        </span>
+      </button>
+      {open && <StepDetails run={run} seq={seq} />}
+    </>
+  );
+}
+
+function StepKind({ step }: { step: Step }) {
+  const { color } = MARKS[markOf(step)];
+  const word = step.ok ? step.label || step.kind : "failed";
+  return (
+    <span className="step-kind" style={{ color: `var(${color === "--sun-mark" ? "--sun" : color})` }}>
+      {word}
+    </span>
+  );
+}
+
+function StepDetails({ run, seq }: { run: string; seq: number }) {
+  const detail = useQuery(stepQuery(run, seq));
+  return (
+    <div className="step-open">
+      {detail.isPending && <p className="quiet">Loading…</p>}
+      <ProblemNote error={detail.error} onRetry={() => detail.refetch()} />
+      {detail.data && (
+        <>
+          <p className="quiet">
+            {new Date(detail.data.at).toLocaleString("en", { timeStyle: "medium", dateStyle: "medium" })}
+          </p>
+          <PayloadView value={detail.data.payload} />
+        </>
+      )}
+    </div>
+  );
+}

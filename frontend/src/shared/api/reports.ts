@@ -1,0 +1,35 @@
+import { queryOptions } from "@tanstack/react-query";
+import { ApiProblem, api, type Schemas, unwrap } from "./client";
+
+export type Report = Schemas["ReportOut"];
+export type Sentence = Schemas["SentenceOut"];
+export type Citation = Schemas["CitationOut"];
+export type Rating = Schemas["RatingOut"];
+export type RatingRequest = Schemas["RatingIn"];
+
+/** The latest report of a run. null: there is none yet. */
+export function reportQuery(runId: string) {
+  return queryOptions({
+    queryKey: ["report", runId],
+    queryFn: async ({ signal }) => {
+      try {
+        return await unwrap(api.GET("/api/v1/runs/{run_id}/report", { params: { path: { run_id: runId } }, signal }));
+      } catch (error) {
+        if (error instanceof ApiProblem && error.status === 404) return null;
+        throw error;
+      }
+    },
+  });
+}
+
+export function ratingsQuery(runId: string) {
+  return queryOptions({
+    queryKey: ["ratings", runId],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/runs/{run_id}/ratings", { params: { path: { run_id: runId } }, signal })),
+  });
+}
+
+export function rate(runId: string, body: RatingRequest) {
+  return unwrap(api.POST("/api/v1/runs/{run_id}/ratings", { params: { path: { run_id: runId } }, body }));
+}

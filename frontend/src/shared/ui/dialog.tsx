@@ -1,0 +1,40 @@
+import { type ReactNode, useEffect, useRef } from "react";
+import "./controls.css";
+
+interface DialogProps {
+  open: boolean;
+  onClose(): void;
+  title: string;
+  sheet?: boolean;
+  children: ReactNode;
+}
+
+/** A modal on the browser's own dialog: focus stays inside, Escape closes. `sheet`: from the bottom edge. */
+export function Dialog({ open, onClose, title, sheet = false, children }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = element.current;
+    if (!open || !dialog) return;
+    const before = document.activeElement;
+    if (!dialog.open) dialog.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, [open]);
+  if (!open) return null;
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape is the dialog's own
+    <dialog
+      ref={element}
+      className={sheet ? "dialog sheet" : "dialog"}
+      aria-label={title}
+      onClose={onClose}
+      onClick={(event) => event.target === element.current && onClose()}
+    >
+      <div>
+        <h2>{title}</h2>
+        {children}
+      </div>
+    </dialog>
+  );
+}

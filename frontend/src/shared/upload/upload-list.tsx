@@ -1,0 +1,49 @@
+import type { Uploaded } from "../api/library";
+import { counted } from "../format/numbers";
+import { ProblemNote } from "../ui/problem-note";
+import type { UploadState } from "./use-upload";
+import "./upload-list.css";
+
+const OUTCOME: Record<Uploaded["outcome"], string> = {
+  added: "added",
+  unchanged: "already here",
+  replaced: "new version",
+  refused: "refused",
+};
+
+/** What became of each file; the refused ones first, with the remedy. */
+export function UploadList({ state, onClear }: { state: UploadState; onClear?: () => void }) {
+  if (state.total === 0 && !state.error) return null;
+  const refused = state.results.filter((result) => result.outcome === "refused");
+  const taken = state.results.filter((result) => result.outcome !== "refused");
+  const shown = [...refused, ...taken].slice(0, 8);
+  const more = state.results.length - shown.length;
+  return (
+    <div className="uploads">
+      <p className="uploads-head" role="status">
+        {state.busy
+          ? `Reading ${counted(state.total, "document")}: ${state.done} done`
+          : `${counted(taken.length, "document")} ready${refused.length ? `, ${refused.length} refused` : ""}`}
+        {onClear && !state.busy && (
+          <button type="button" className="btn plain small" onClick={onClear}>
+            Clear
+          </button>
+        )}
+      </p>
+      {state.busy && <progress max={state.total} value={state.done} aria-label="Documents read" />}
+      <ul>
+        {shown.map((result, at) => (
+          // Two files of one name are two rows, and rows only ever follow one another.
+          // biome-ignore lint/suspicious/noArrayIndexKey: see above
+          <li key={`${result.name} ${at}`} className={result.outcome}>
+            <span className="uploads-name">{result.name}</span>
+            <span className="uploads-outcome">{OUTCOME[result.outcome]}</span>
+            {result.problem && <span className="uploads-problem">{result.problem}</span>}
+          </li>
+        ))}
+        {more > 0 && <li className="quiet">and {more} more</li>}
+      </ul>
+      <ProblemNote error={state.error} />
+    </div>
+  );
+}
