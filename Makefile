@@ -9,6 +9,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 READY := $(VENV)/.offing-ready
+NPM_FLAGS := --ignore-scripts --no-audit --no-fund --loglevel=error
 T ?=
 MOMENTS ?= 20
 
@@ -73,7 +74,8 @@ $(NODE_READY): frontend/package-lock.json
 	@node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' || \
 	  { echo "make: node $$(node --version) is too old; 20.19 or later is needed."; exit 1; }
 	@echo "› installing the page's packages"
-	@cd frontend && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cd frontend && { npm ci $(NPM_FLAGS) 2>/dev/null || \
+	  { echo "› npm ci could not; trying npm install, which keeps to the lock where it can"; npm install --no-save $(NPM_FLAGS); }; }
 	@touch $@
 
 $(PAGE): $(PAGE_SOURCES) $(NODE_READY)

@@ -60,11 +60,9 @@ def down(settings: Settings, *, say: Say) -> bool:
     lock = Lock(layout(settings.home).lock)
     holder = lock.holder()
     if holder is None:
-        say("nothing is running")
         return False
     say(f"stopping pid {holder}")
     os.kill(holder, signal.SIGTERM)
     if not wait_until(lambda: lock.holder() is None, alive=lambda: True, timeout_seconds=STOP_SECONDS):
         raise Unavailable(f"Process {holder} is still stopping after {STOP_SECONDS:g} s.")
-    say("stopped")
     return True

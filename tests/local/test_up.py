@@ -1,0 +1,188 @@
+"""`offing up` with everything it starts, as processes of their own."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+
+import httpx
+import psutil
+import psycopg
+import pytest
+
+from offing.local.datadir import layout, read_note
+from tests.local.processes import eventually
+
+READY_SECONDS = 90.0
+LINK = re.compile(r"http://127\.0\.0\.1:\d+/login\?token=\S+")
+
+
+@dataclass(slots=True)
+class Up:
+    """One running `offing up`, and what it says."""
+
+    process: subprocess.Popen[str]
+    home: Path
+    lines: list[str] = field(default_factory=list[str])
+
+    def link(self) -> str:
+        """The login link that it printed, once it has."""
+        assert eventually(lambda: self._link() is not None or self.process.poll() is not None, READY_SECONDS)
+        found = self._link()
+        assert found is not None, "\n".join(self.lines)
+        return found
+
+    def _link(self) -> str | None:
+        return next((m.group() for m in map(LINK.search, list(self.lines)) if m), None)
+
+    def family(self) -> list[psutil.Process]:
+        """Every process below it."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def child(self, module: str) -> psutil.Process:
+        return next(p for p in self.family() if p.ppid() == self.process.pid and module in p.cmdline())
+
+
+def start(home: Path, **environment: str) -> Up:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "offing.cli", "up"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=home,
+        env={**os.environ, "OFFING_HOME": str(home / "data"), "OFFING_PORT": "0", **environment},
+    )
+    up = Up(process, home / "data")
+    Thread(target=_read, args=(up,), daemon=True).start()
+    return up
+
+
+def _read(up: Up) -> None:
+    assert up.process.stdout is not None
+    with up.process.stdout as lines:
+        for line in lines:
+            up.lines.append(line.rstrip())
+
+
+def gone(family: list[psutil.Process]) -> bool:
+    return all(not p.is_running() or p.status() == psutil.STATUS_ZOMBIE for p in family)
+
+
+def end(up: Up) -> None:
+    family = up.family() if up.process.poll() is None else []
+    up.process.kill()
+    up.process.wait()
+    assert eventually(lambda: gone(family), 2.0)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    up = start(tmp_path_factory.mktemp("up"))
+    up.link()
+    yield up
+    end(up)
+
+
+def test_the_link_signs_a_browser_in_once(running: Up) -> None:
+    link = running.link()
+    with httpx.Client() as browser:
+        assert browser.get(link).status_code in (200, 303)
+        assert browser.cookies
+    with httpx.Client() as another:
+        another.get(link)
+        assert not another.cookies
+
+
+def test_it_says_what_it_is_doing(running: Up) -> None:
+    running.link()
+    said = [line for line in running.lines if " | " not in line]
+    for step in ("starting valkey", "starting postgres", "applying migrations", "starting api", "starting worker"):
+        assert step in said
+
+
+def test_a_second_up_says_where_it_runs_and_gives_a_fresh_link(running: Up) -> None:
+    first = running.link()
+    second = start(running.home.parent)
+    assert second.link() != first
+    assert second.process.wait(30) == 0
+    assert any(f"already running (pid {running.process.pid})" in line for line in second.lines)
+    assert running.process.poll() is None
+
+
+def test_the_children_never_see_the_owners_address(running: Up) -> None:
+    running.link()
+    for module in ("offing.api", "offing_workers"):
+        environment = running.child(module).environ()
+        assert "offing_app@" in environment["OFFING_APP_DATABASE_URL"]
+        assert "offing_owner" not in " ".join(environment.values())
+
+
+def test_a_killed_worker_is_started_again(running: Up) -> None:
+    running.link()
+    killed = running.child("offing_workers")
+    killed.kill()
+    assert eventually(lambda: "worker ended (signal 9); starting it again" in running.lines)
+    assert eventually(lambda: any("offing_workers" in p.cmdline() for p in running.family()))
+
+
+def test_a_killed_postgres_is_started_again_and_the_page_recovers(running: Up) -> None:
+    health = running.link().partition("/login")[0] + "/api/v1/health/ready"
+    postmaster = int((running.home / "pg" / "postmaster.pid").read_text().splitlines()[0])
+    os.kill(postmaster, signal.SIGKILL)
+    assert eventually(lambda: "postgres ended (signal 9); starting it again" in running.lines)
+    assert eventually(lambda: httpx.get(health).status_code == 200, 20)
+
+
+def test_ctrl_c_stops_everything_and_leaves_nothing(tmp_path: Path) -> None:
+    up = start(tmp_path)
+    up.link()
+    family, run = up.family(), layout(up.home).run
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(40) == 0
+    assert gone(family)
+    assert not run.exists()
+    assert read_note(layout(up.home)) is None
+    said = [line for line in up.lines if line.startswith("stopping")]
+    assert said == ["stopping worker", "stopping api", "stopping postgres", "stopping valkey"]
+
+
+def test_ctrl_c_during_the_start_stops_what_has_started(tmp_path: Path) -> None:
+    up = start(tmp_path)
+    assert eventually(lambda: "starting worker" in up.lines, READY_SECONDS)
+    family = up.family()
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(40) == 0
+    assert gone(family)
+
+
+def test_after_the_death_of_everything_it_starts_again_with_nothing_lost(tmp_path: Path) -> None:
+    first = start(tmp_path)
+    first.link()
+    host = layout(first.home).postgres_sockets
+    with psycopg.connect(host=str(host), user="offing_owner", dbname="offing") as connection:
+        connection.execute("create table kept as select generate_series(1, 500) as n")
+    everything = [*first.family(), psutil.Process(first.process.pid)]
+    for process in everything:
+        process.kill()
+    first.process.wait()
+    second = start(tmp_path)
+    second.link()
+    with psycopg.connect(host=str(host), user="offing_owner", dbname="offing") as connection:
+        assert connection.execute("select count(*) from kept").fetchone() == (500,)
+    end(second)
+
+
+def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        up = start(tmp_path, OFFING_PORT=str(taken.getsockname()[1]))
+        assert up.process.wait(30) != 0
+    assert eventually(lambda: any("OFFING_PORT" in line for line in up.lines))
+    assert not any("Traceback" in line or line.startswith("starting") for line in up.lines)
