@@ -1,0 +1,47 @@
+"""LangGraph in process with its own Postgres saver: what the platform is measured against.
+
+Both as it comes, with one lock around the saver, and with that lock taken out.
+"""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
+
+
+class _NoLock(nullcontext[None]):
+    """Stands where the saver has its lock."""
+
+
+@asynccontextmanager
+async def bare_saver(url: str, *, lock: bool) -> AsyncIterator[AsyncPostgresSaver]:
+    """The stock saver on a pool like ours."""
+    settings: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    async with AsyncConnectionPool(url, min_size=1, max_size=16, kwargs=settings, open=False) as pool:
+        saver = AsyncPostgresSaver(pool)  # type: ignore[arg-type]
+        await saver.setup()
+        if not lock:
+            saver.lock = _NoLock()  # type: ignore[assignment]
+        yield saver
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """Runs a graph on the stock saver."""
+
+    graph: Any
+    """Compiled with it."""
+
+    async def run(self, given: dict[str, Any]) -> float:
+        """Wall seconds of one run on a thread of its own, durability `sync` as on the platform."""
+        config: Any = {"configurable": {"thread_id": str(uuid4())}, "recursion_limit": 100_000}
+        began = time.perf_counter()
+        durability: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
+        await self.graph.ainvoke(given, config, **durability)
+        return time.perf_counter() - began

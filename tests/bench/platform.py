@@ -1,0 +1,111 @@
+"""The platform as it is shipped, for measuring: real servers, a real worker process, runs submitted as the API does."""
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from offing.bus.hints import BusHints
+from offing.bus.live import NewSteps
+from offing.cli.hooks import hooks
+from offing.core.model import EngineChoice
+from offing.core.run import Budget
+from offing.core.step import Step, StepKind
+from offing.local.servers import Servers
+from offing.local.stack import working_stack
+from offing.services.graphs import installed
+from offing.services.runs import RunRequest, submit
+from offing.settings import load_settings
+from offing.storage import runs, steps
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing.storage.runs import RunRow
+from tests.bench.graphs import NAMES
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def measured_stack(**environment: str) -> Iterator[Servers]:
+    """Durable embedded servers and one worker with shipped settings but for `environment`."""
+    with tempfile.TemporaryDirectory(prefix="offing-bench-") as home:
+        wanted = {"OFFING_HOME": home, "OFFING_GRAPHS": NAMES, "PYTHONPATH": str(ROOT), **environment}
+        before = {name: os.environ.get(name) for name in wanted}
+        os.environ.update(wanted)
+        try:
+            with working_stack(load_settings(None), hooks()) as servers:
+                yield servers
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What one run took, in seconds since just before its submission."""
+
+    run: UUID
+    first_event: float
+    """Until a follower had the first step that a worker made."""
+    result: float
+    """Until its last did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Submits runs and follows them, without polling."""
+
+    database: Database
+    hints: BusHints
+
+    async def submit(self, request: RunRequest) -> RunRow:
+        graphs = installed(NAMES)
+        return (await submit(self.database, self.hints, LOCAL_TENANT, request, graphs=graphs)).run
+
+    async def timed(self, request: RunRequest) -> Timed:
+        """One run, followed as the event stream does: the log once, then what the bus says."""
+        began = time.perf_counter()
+        run = await self.submit(request)
+        first, seen = 0.0, 0
+        async with self.hints.live.follow(LOCAL_TENANT, {run.id}) as notices:
+            notice: object = None
+            while True:
+                new = notice.steps if isinstance(notice, NewSteps) else await self._steps(run.id, seen)
+                if new and new[-1].seq > 1:
+                    first = first or time.perf_counter() - began
+                if new and new[-1].kind is StepKind.ENDED:
+                    return Timed(run.id, first, time.perf_counter() - began)
+                seen = new[-1].seq if new else seen
+                notice = await anext(notices)
+
+    async def _steps(self, run: UUID, after: int) -> Sequence[Step]:
+        async with self.database.transaction(LOCAL_TENANT) as connection:
+            return await steps.after(connection, run, after, 1000)
+
+    async def row(self, run: UUID) -> RunRow:
+        async with self.database.transaction(LOCAL_TENANT) as connection:
+            return await runs.by_id(connection, run)
+
+    async def ended(self, run: UUID, every: float = 0.05) -> RunRow:
+        while not (row := await self.row(run)).terminal:
+            await asyncio.sleep(every)
+        return row
+
+
+@asynccontextmanager
+async def client(servers: Servers) -> AsyncIterator[Client]:
+    async with Database(servers.app_url, most=16) as database, BusHints(servers.redis_url) as hints:
+        yield Client(database, hints)
+
+
+def request(graph: str, *, turns: int = 12, delay_ms: int | None = None) -> RunRequest:
+    engines = {}
+    if delay_ms is not None:
+        options = {"answers": [{"word": "w{turn}"}], "delay_ms": delay_ms}
+        engines = {"speaker": EngineChoice(engine="scripted", options=options)}
+    return RunRequest("Measure", graph=graph, budget=Budget(turns=turns), engines=engines)
