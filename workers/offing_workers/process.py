@@ -27,6 +27,7 @@ from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.pool import Database
 from offing_workers.hold import Drain, Hold
+from offing_workers.showing import Showing
 from offing_workers.slice import Slice, SliceLimits
 
 GRACE = 20.0
@@ -78,6 +79,7 @@ class WorkerProcess:
     async def _open(self) -> None:
         self._database = await Database(self._database_url, most=self._settings.pool_size).__aenter__()
         self._live, self._control = LiveBus(self._redis_url), Control(self._redis_url)
+        self._showing = Showing(self._live)
         self._wake = CeleryWake(self._redis_url)
         self._watchers = [asyncio.create_task(self._sweep()), asyncio.create_task(self._listen())]
 
@@ -85,6 +87,7 @@ class WorkerProcess:
         for watcher in self._watchers:
             watcher.cancel()
         await asyncio.gather(*self._watchers, return_exceptions=True)
+        await self._showing.close()
         await self._control.close()
         await self._live.close()
         await self._database.__aexit__()
@@ -100,7 +103,7 @@ class WorkerProcess:
             return
         hold = self._holds[run] = Hold(claim.fence)
         limits = SliceLimits(term, self._settings.slice_turns, self._settings.slice_seconds)
-        work = Slice(self._database, self._live, self, self._graphs, claim, hold, limits).advance()
+        work = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits).advance()
         hold.task = asyncio.create_task(work)
         try:
             await asyncio.wait({hold.task})

@@ -8,6 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
@@ -34,7 +35,7 @@ class Viewers(Protocol):
 
     async def steps(self, tenant: UUID, run: UUID, new: Sequence[Step]) -> None: ...
 
-    async def doing(self, tenant: UUID, run: UUID, text: str | None) -> None: ...
+    async def doing(self, tenant: UUID, run: UUID, text: str | None, since: datetime | None = None) -> None: ...
 
 
 class NestedGraph(OffingError):

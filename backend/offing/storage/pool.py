@@ -4,8 +4,9 @@ Knows no table. A transaction names its tenant before anything else, so row-leve
 alone; the name ends with the transaction, so no pooled connection carries it over.
 """
 
+import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, LiteralString, Self
 from uuid import UUID
 
@@ -14,10 +15,10 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from offing.core.errors import Unavailable
+from offing.core.errors import OffingError, Unavailable
 
-NAME_TENANT = "select set_config('app.tenant', %s, true)"
-"""True: for this transaction only."""
+CHECK_AFTER = 1.0
+"""Seconds of rest after which a pooled connection is asked whether it still stands, before it is lent out."""
 
 SESSION = (
     "-c statement_timeout=15000 -c lock_timeout=5000 -c idle_in_transaction_session_timeout=30000"
@@ -36,17 +37,24 @@ KEEPALIVE: dict[str, Any] = {
 Connection = AsyncConnection[TupleRow]
 
 
+class _Pooled(AsyncConnection[TupleRow]):
+    """A connection that knows when it was last in use."""
+
+    used_at: float = 0.0
+
+
 class Database:
     """The application's pool. Open it inside the event loop that uses it, after any fork."""
 
     def __init__(self, url: str, *, most: int = 16, wait_seconds: float = 15.0) -> None:
-        self._pool = AsyncConnectionPool[Connection](
+        self._pool = AsyncConnectionPool[_Pooled](
             url,
+            connection_class=_Pooled,
             min_size=1,
             max_size=most,
             timeout=wait_seconds,
             max_lifetime=1800,
-            check=AsyncConnectionPool.check_connection,
+            check=_check,
             kwargs={"autocommit": True, "options": SESSION, "row_factory": tuple_row, **KEEPALIVE},
             open=False,
         )
@@ -61,9 +69,15 @@ class Database:
     @asynccontextmanager
     async def transaction(self, tenant: UUID) -> AsyncIterator[Connection]:
         """A transaction that sees and writes this tenant's rows only."""
-        async with self._borrowed() as connection, connection.transaction():
-            await connection.execute(NAME_TENANT, (str(tenant),))
-            yield connection
+        async with self._borrowed() as connection:
+            await connection.execute(_begin(tenant))
+            try:
+                yield connection
+            except BaseException:
+                await _roll_back(connection)
+                raise
+            if (await connection.execute("commit")).statusmessage != "COMMIT":
+                raise OffingError("A statement failed inside the transaction and its error was swallowed.")
 
     async def platform(self, query: LiteralString, parameters: Sequence[Any]) -> list[TupleRow]:
         """Call one of the platform's own functions, which serve all tenants; rows of tables stay unseen."""
@@ -74,6 +88,25 @@ class Database:
     async def _borrowed(self) -> AsyncIterator[Connection]:
         try:
             async with self._pool.connection() as connection:
-                yield connection
+                try:
+                    yield connection
+                finally:
+                    connection.used_at = time.monotonic()
         except (PoolTimeout, psycopg.OperationalError) as error:
             raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
+
+
+def _begin(tenant: UUID) -> bytes:
+    """Begin and name the tenant in one round trip; a UUID's text needs no quoting."""
+    return f"begin; set local app.tenant = '{tenant}'".encode()
+
+
+async def _roll_back(connection: Connection) -> None:
+    # A connection that cannot even roll back is broken; the pool discards it, and the first error says more.
+    with suppress(psycopg.OperationalError):
+        await connection.execute("rollback")
+
+
+async def _check(connection: _Pooled) -> None:
+    if time.monotonic() - connection.used_at > CHECK_AFTER:
+        await AsyncConnectionPool.check_connection(connection)
