@@ -47,8 +47,8 @@ function LibraryRoute() {
   return (
     <LibraryPage
       pointed={source ?? null}
-      collection={collection ?? ""}
-      onCollection={(name) => navigate({ search: { collection: name || undefined }, replace: true })}
+      collection={collection ?? null}
+      onCollection={(name) => navigate({ search: name === null ? {} : { collection: name }, replace: true })}
     />
   );
 }

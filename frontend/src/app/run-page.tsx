@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { PlanRail } from "@/features/plan/plan-rail";
 import { Evidence } from "@/features/report/evidence";
+import { FoundSoFar } from "@/features/report/found-so-far";
 import { NoReport } from "@/features/report/no-report";
 import { ReportView } from "@/features/report/report-view";
 import { HorizonPanel } from "@/features/run/horizon-panel";
@@ -47,8 +48,8 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
   const active = !hasEnded(run);
   useRunEvents(run.id, run.last_seq, active);
   const { log, need } = useStepLog(run.id, run.last_seq);
-  const report = useQuery(reportQuery(run.id)).data ?? null;
   const marks = useMemo(() => continuedMarks(run.marks, log), [run.marks, log]);
+  const report = useQuery(reportQuery(run.id, marks.includes("w"))).data ?? null;
   const narrow = useMediaQuery("(max-width: 900px)");
   const [column, setColumn] = useState<HTMLElement | null>(null);
   const [page, setPage] = useState<HTMLElement | null>(null);
@@ -138,6 +139,7 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
                   active={active}
                   selected={selected}
                   scroller={scroller}
+                  startAtEnd={!narrow}
                   need={need}
                   onSelect={(seq) => onSearch({ step: seq })}
                   onView={setView}
@@ -168,6 +170,7 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
           {!narrow && (
             <aside className="run-side" aria-label="Report and evidence">
               {!report && <NoReport run={run} />}
+              {!report && <FoundSoFar run={run.id} marks={marks} onPick={pick} />}
               {report && (tab === "report" || pinned.length > 0) && evidence}
               {report && tab !== "report" && (
                 <ReportView compact report={report} pinned={pinned} onPin={pin} remedy={deeper} />
@@ -181,7 +184,12 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
         {rail}
       </Dialog>
       <Dialog sheet open={narrow && sheet === "evidence"} onClose={() => setSheet(null)} title="Evidence">
-        {evidence ?? <NoReport run={run} />}
+        {evidence ?? (
+          <>
+            <NoReport run={run} />
+            <FoundSoFar run={run.id} marks={marks} onPick={pick} />
+          </>
+        )}
       </Dialog>
     </div>
   );

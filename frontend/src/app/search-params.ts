@@ -38,6 +38,6 @@ export interface LibrarySearch {
 export function librarySearch(raw: Record<string, unknown>): LibrarySearch {
   return {
     ...(typeof raw.source === "string" && { source: raw.source }),
-    ...(typeof raw.collection === "string" && raw.collection && { collection: raw.collection }),
+    ...(typeof raw.collection === "string" && { collection: raw.collection }),
   };
 }

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link, Outlet } from "@tanstack/react-router";
+import { Link, Outlet, useLocation } from "@tanstack/react-router";
 import { SettingsMenu } from "@/features/session/settings-menu";
 import { SignIn } from "@/features/session/sign-in";
 import { ApiProblem } from "@/shared/api/client";
@@ -33,6 +33,7 @@ export function Shell() {
 
 function TopBar({ signedIn }: { signedIn: boolean }) {
   const [theme, nextTheme] = useTheme();
+  const path = useLocation({ select: (location) => location.pathname });
   return (
     <header className="top">
       <Link to="/" className="logo" aria-label="Offing, home">
@@ -41,7 +42,7 @@ function TopBar({ signedIn }: { signedIn: boolean }) {
       </Link>
       {signedIn && (
         <nav aria-label="Main">
-          <Link to="/" activeOptions={{ exact: true }}>
+          <Link to="/" aria-current={path === "/" || path.startsWith("/runs") ? "page" : undefined}>
             Runs
           </Link>
           <Link to="/library">Library</Link>

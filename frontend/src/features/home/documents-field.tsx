@@ -1,4 +1,5 @@
 import { useRef } from "react";
+import { collectionName } from "@/shared/api/library";
 import { counted } from "@/shared/format/numbers";
 import { type Picked, readField } from "@/shared/upload/read-drop";
 
@@ -39,7 +40,7 @@ export function DocumentsField({ collections, chosen, attached, onChoose, onPick
               aria-pressed={chosen.includes(collection.name)}
               onClick={() => toggle(collection.name)}
             >
-              {collection.name} <span className="num">{collection.count}</span>
+              {collectionName(collection.name)} <span className="num">{collection.count}</span>
             </button>
           ))}
         </>

@@ -1,6 +1,6 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type DragEvent, useState } from "react";
-import { collectionsQuery, passagesQuery, type Source, sourcesQuery } from "@/shared/api/library";
+import { collectionName, collectionsQuery, passagesQuery, type Source, sourcesQuery } from "@/shared/api/library";
 import { count, counted } from "@/shared/format/numbers";
 import { useSettled } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
@@ -16,9 +16,12 @@ import "./library-page.css";
 interface LibraryPageProps {
   /** A source to point out. null: none. */
   pointed: string | null;
-  collection: string;
-  onCollection(name: string): void;
+  /** null: all. */
+  collection: string | null;
+  onCollection(name: string | null): void;
 }
+
+const ALL = "all";
 
 export function LibraryPage({ pointed, collection, onCollection }: LibraryPageProps) {
   const [search, setSearch] = useState("");
@@ -35,7 +38,7 @@ export function LibraryPage({ pointed, collection, onCollection }: LibraryPagePr
   ]);
 
   const take = (picked: Picked) => {
-    if (picked.files.length > 0) void upload.send(picked, picked.folder || collection);
+    if (picked.files.length > 0) void upload.send(picked, picked.folder || (collection ?? ""));
   };
   const dropped = (event: DragEvent) => {
     event.preventDefault();
@@ -67,13 +70,13 @@ export function LibraryPage({ pointed, collection, onCollection }: LibraryPagePr
           <select
             className="field"
             aria-label="Collection"
-            value={collection}
-            onChange={(event) => onCollection(event.target.value)}
+            value={collection === null ? ALL : `=${collection}`}
+            onChange={(event) => onCollection(event.target.value === ALL ? null : event.target.value.slice(1))}
           >
-            <option value="">All collections</option>
+            <option value={ALL}>All collections</option>
             {collections.map(({ name, count: held }) => (
-              <option key={name} value={name}>
-                {name} ({count(held)})
+              <option key={name} value={`=${name}`}>
+                {collectionName(name)} ({count(held)})
               </option>
             ))}
           </select>

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "react";
-import type { Source } from "@/shared/api/library";
+import { collectionName, type Source } from "@/shared/api/library";
 import { bytes, shortHash } from "@/shared/format/numbers";
 
 const KINDS: Record<string, string> = {
@@ -22,7 +22,7 @@ export function SourceRow({ source, pointed, onErase }: { source: Source; pointe
         {source.title && source.title !== source.name && <span className="source-name">{source.name}</span>}
       </span>
       <span className="source-facts num">
-        <span>{source.collection}</span>
+        <span>{collectionName(source.collection)}</span>
         <span>{KINDS[source.media_type] ?? source.media_type}</span>
         <span>{bytes(source.bytes)}</span>
         <span className="tag" title={`SHA-256 of the stored bytes: ${source.snapshot}`}>

@@ -15,9 +15,13 @@ const FORMATS = [
 export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boolean }) {
   const [asking, setAsking] = useState(false);
   const client = useQueryClient();
+  // Pause and stop take effect at the end of the step under way; until then the button says that it was heard.
+  const [asked, setAsked] = useState<{ what: "pause" | "stop"; status: RunDetail["status"] } | null>(null);
+  const waiting = asked?.status === run.status ? asked.what : null;
   const act = useMutation({
     mutationFn: (call: () => Promise<Run>) => call(),
     onSuccess: (out) => client.setQueryData<RunDetail>(["run", run.id], (was) => was && { ...was, ...out }),
+    onError: () => setAsked(null),
   });
   const active = !hasEnded(run);
   const halted = run.status === "paused";
@@ -28,19 +32,25 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
           <button
             type="button"
             className="btn"
-            disabled={act.isPending}
-            onClick={() => act.mutate(() => (halted ? resumeRun(run.id) : pauseRun(run.id)))}
+            disabled={act.isPending || waiting !== null}
+            onClick={() => {
+              if (!halted) setAsked({ what: "pause", status: run.status });
+              act.mutate(() => (halted ? resumeRun(run.id) : pauseRun(run.id)));
+            }}
           >
-            {halted ? "Resume" : "Pause"}
+            {halted ? "Resume" : waiting === "pause" ? "Pausing after this step…" : "Pause"}
           </button>
           <button
             type="button"
             className="btn"
-            disabled={act.isPending}
+            disabled={act.isPending || waiting === "stop"}
             title="Stops collecting and writes a report of what there is"
-            onClick={() => act.mutate(() => cancelRun(run.id, "write"))}
+            onClick={() => {
+              setAsked({ what: "stop", status: run.status });
+              act.mutate(() => cancelRun(run.id, "write"));
+            }}
           >
-            Stop and write now
+            {waiting === "stop" ? "Stopping to write…" : "Stop and write now"}
           </button>
           <button type="button" className="btn danger" onClick={() => setAsking(true)}>
             Cancel

@@ -35,7 +35,8 @@ function SettingsForm({ onClose }: { onClose(): void }) {
   const { training_opt_in, daily_spend_usd, spent_today_usd, name } = tenant.data;
   const shownCap = cap ?? (daily_spend_usd === null ? "" : String(daily_spend_usd));
   const saveCap = () => {
-    if (cap !== null && cap.trim() !== "" && Number(cap) >= 0) change.mutate({ daily_spend_usd: Number(cap) });
+    const amount = cap === null || cap.trim() === "" ? null : Number(cap);
+    if (cap !== null && (amount === null || amount >= 0)) change.mutate({ daily_spend_usd: amount });
   };
   return (
     <div className="settings">

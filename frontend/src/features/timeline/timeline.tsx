@@ -19,6 +19,8 @@ interface TimelineProps {
   selected: number | null;
   /** The element that scrolls: the column on a desk, the page on a phone. */
   scroller: HTMLElement | null;
+  /** An active run opens at its last step. */
+  startAtEnd: boolean;
   need(from: number, to: number): void;
   onSelect(seq: number): void;
   onView(view: readonly [number, number] | null): void;
@@ -29,7 +31,7 @@ const ROW_HEIGHT = 56;
 const THIN_ROW_HEIGHT = 36;
 
 export function Timeline(props: TimelineProps) {
-  const { run, log, marks, only, active, selected, scroller, need, onSelect, onView, onShowAll } = props;
+  const { run, log, marks, only, active, selected, scroller, startAtEnd, need, onSelect, onView, onShowAll } = props;
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const rows = useMemo<Rows>(
     () => (only ? { seqs: seqsWith(marks, [...only] as Letter[]) } : { count: log.last }),
@@ -63,7 +65,7 @@ export function Timeline(props: TimelineProps) {
   useEffect(() => () => onView(null), [onView]);
 
   const toEnd = useCallback(() => virtual.scrollToIndex(count - 1, { align: "end" }), [virtual, count]);
-  const tail = useTail({ scroller, count, active, toEnd });
+  const tail = useTail({ scroller, count, active, startAtEnd, toEnd });
 
   // Scrolls to the step that was picked elsewhere; a step already in sight stays where it is.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a new choice scrolls

@@ -7,13 +7,15 @@ interface TailOptions {
   scroller: HTMLElement | null;
   count: number;
   active: boolean;
+  /** At the start the reader is taken to the end. */
+  startAtEnd: boolean;
   toEnd(): void;
 }
 
 /** Follows the last row only while the reader is at the end; else counts what came in. */
-export function useTail({ scroller, count, active, toEnd }: TailOptions) {
+export function useTail({ scroller, count, active, startAtEnd, toEnd }: TailOptions) {
   const [seen, setSeen] = useState(count);
-  const atEnd = useRef(active);
+  const atEnd = useRef(active && startAtEnd);
   const known = useRef(count);
 
   useEffect(() => {

@@ -6,7 +6,7 @@ import { api, type Schemas, unwrap } from "./client";
 export type Graph = Schemas["GraphOut"];
 export type Engine = Schemas["EngineOut"];
 export type EngineChoice = Schemas["EngineChoice"];
-export type TenantChange = Schemas["TenantIn"];
+export type TenantChange = Partial<Schemas["TenantIn"]>;
 
 export const graphsQuery = queryOptions({
   queryKey: ["graphs"],
@@ -25,6 +25,7 @@ export const tenantQuery = queryOptions({
   queryFn: ({ signal }) => unwrap(api.GET("/api/v1/tenant", { signal })),
 });
 
+/** What is left out stays as it is. */
 export function changeTenant(body: TenantChange) {
-  return unwrap(api.PATCH("/api/v1/tenant", { body }));
+  return unwrap(api.PATCH("/api/v1/tenant", { body: body as Schemas["TenantIn"] }));
 }

@@ -7,7 +7,8 @@ export type Passage = Schemas["PassageOut"];
 export type Uploaded = Schemas["UploadedOut"];
 export type Erased = Schemas["ErasedOut"];
 
-export function sourcesQuery(collection: string, search: string) {
+/** `collection` null: all of them. The empty one holds what was uploaded file by file. */
+export function sourcesQuery(collection: string | null, search: string) {
   return infiniteQueryOptions({
     queryKey: ["library", "sources", collection, search],
     queryFn: ({ pageParam, signal }) =>
@@ -15,7 +16,7 @@ export function sourcesQuery(collection: string, search: string) {
         api.GET("/api/v1/library", {
           params: {
             query: {
-              collection: collection || undefined,
+              collection: collection ?? undefined,
               q: search || undefined,
               cursor: pageParam ?? undefined,
               limit: 50,
@@ -34,18 +35,23 @@ export const collectionsQuery = queryOptions({
   queryFn: ({ signal }) => unwrap(api.GET("/api/v1/library/collections", { signal })),
 });
 
-export function passagesQuery(collection: string, search: string) {
+export function passagesQuery(collection: string | null, search: string) {
   return queryOptions({
     queryKey: ["library", "hits", collection, search],
     queryFn: ({ signal }) =>
       unwrap(
         api.GET("/api/v1/library/search", {
-          params: { query: { q: search, limit: 12, collection: collection || undefined } },
+          params: { query: { q: search, limit: 12, collection: collection ?? undefined } },
           signal,
         }),
       ),
     enabled: search.trim().length > 1,
   });
+}
+
+/** What a collection is called. */
+export function collectionName(name: string): string {
+  return name || "single files";
 }
 
 export interface SpanKey {

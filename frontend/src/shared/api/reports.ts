@@ -7,10 +7,11 @@ export type Citation = Schemas["CitationOut"];
 export type Rating = Schemas["RatingOut"];
 export type RatingRequest = Schemas["RatingIn"];
 
-/** The latest report of a run. null: there is none yet. */
-export function reportQuery(runId: string) {
+/** The latest report of a run, asked for only once `written`. null: there is none. */
+export function reportQuery(runId: string, written: boolean) {
   return queryOptions({
     queryKey: ["report", runId],
+    enabled: written,
     queryFn: async ({ signal }) => {
       try {
         return await unwrap(api.GET("/api/v1/runs/{run_id}/report", { params: { path: { run_id: runId } }, signal }));

@@ -4,19 +4,232 @@
  */
 
 export interface paths {
-    "/api/v1/session": {
+    "/api/v1/engines": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Get Session */
-        get: operations["get_session_api_v1_session_get"];
+        /**
+         * List Engines
+         * @description Engines that can answer roles here, and the models found for them.
+         */
+        get: operations["list_engines"];
         put?: never;
         post?: never;
-        /** End Session */
-        delete: operations["end_session_api_v1_session_delete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow Runs
+         * @description Server-sent events of several runs on one connection.
+         *
+         *     As for one run, but `id:` is the whole updated cursor, every data object names its `run_id`, and live events are
+         *     `{run_id, live}`. The server closes when all of them have ended.
+         */
+        get: operations["follow_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/graphs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Graphs
+         * @description Graphs that runs can name.
+         */
+        get: operations["list_graphs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Live
+         * @description This process serves.
+         */
+        get: operations["live"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ready
+         * @description What it needs answers. Without Redis it is `degraded`: everything works, with hints a few seconds late.
+         */
+        get: operations["ready"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/library": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Sources
+         * @description Sources, newest first.
+         */
+        get: operations["list_sources"];
+        put?: never;
+        /**
+         * Upload
+         * @description Add documents. Each file has an outcome of its own; bytes already known are not read again.
+         */
+        post: operations["upload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/library/collections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Collections
+         * @description Collections with the number of their sources.
+         */
+        get: operations["list_collections"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/library/passages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Passage
+         * @description A span of stored text, with what stands around it.
+         */
+        get: operations["get_passage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/library/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search Library
+         * @description The best passages for some words.
+         */
+        get: operations["search_library"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/library/sources/{source_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Source
+         * @description One source.
+         */
+        get: operations["get_source"];
+        put?: never;
+        post?: never;
+        /**
+         * Erase Source
+         * @description Erase a source: its bytes where nothing else uses them, its text, passages, and copies in steps and reports.
+         */
+        delete: operations["erase_source"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Metrics
+         * @description Your runs' figures and this process's, in Prometheus text format.
+         */
+        get: operations["get_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -29,11 +242,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Runs */
-        get: operations["list_runs_api_v1_runs_get"];
+        /**
+         * List Runs
+         * @description Runs, newest first.
+         */
+        get: operations["list_runs"];
         put?: never;
-        /** Create Run */
-        post: operations["create_run_api_v1_runs_post"];
+        /**
+         * Create Run
+         * @description Submit a question. Answers as soon as the run is stored; follow it with its events.
+         */
+        post: operations["create_run"];
         delete?: never;
         options?: never;
         head?: never;
@@ -47,8 +266,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Run */
-        get: operations["get_run_api_v1_runs__run_id__get"];
+        /**
+         * Get Run
+         * @description One run with what it does now and its horizon.
+         */
+        get: operations["get_run"];
         put?: never;
         post?: never;
         delete?: never;
@@ -66,42 +288,55 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Cancel Run */
-        post: operations["cancel_run_api_v1_runs__run_id__cancel_post"];
+        /**
+         * Cancel Run
+         * @description End a run: `discard` at once and without a report, `write` with a report of what there is.
+         */
+        post: operations["cancel_run"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{run_id}/pause": {
+    "/api/v1/runs/{run_id}/events": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Follow Run
+         * @description Server-sent events of one run.
+         *
+         *     `step` events carry a StepOut and are durable: each comes once, in order, with its seq as `id:`. `run` (RunDetail)
+         *     and `live` (LiveOut or null) tell the state and have no id. After the run's last step comes `end`, and the server
+         *     closes. A comment every 15 s keeps the connection open.
+         */
+        get: operations["follow_run"];
         put?: never;
-        /** Pause Run */
-        post: operations["pause_run_api_v1_runs__run_id__pause_post"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{run_id}/resume": {
+    "/api/v1/runs/{run_id}/export": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Export Report
+         * @description The report with its evidence as Markdown, HTML or JSON.
+         */
+        get: operations["export_report"];
         put?: never;
-        /** Resume Run */
-        post: operations["resume_run_api_v1_runs__run_id__resume_post"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -117,8 +352,95 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send Message */
-        post: operations["send_message_api_v1_runs__run_id__messages_post"];
+        /**
+         * Steer Run
+         * @description Write to a run while it works; its planner reads the message at the next turn.
+         */
+        post: operations["steer_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause Run
+         * @description Hold a run at its next step boundary.
+         */
+        post: operations["pause_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/ratings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Ratings
+         * @description Every version of every rating of this run's reports, newest first.
+         */
+        get: operations["list_ratings"];
+        put?: never;
+        /**
+         * Rate Report
+         * @description Rate or correct the latest report, or one of its sentences. A new opinion supersedes the one before.
+         */
+        post: operations["rate_report"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Report
+         * @description The report. `verified` says of each citation whether its quote was found in the stored text just now.
+         */
+        get: operations["get_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume Run
+         * @description Let a paused run go on.
+         */
+        post: operations["resume_run"];
         delete?: never;
         options?: never;
         head?: never;
@@ -132,8 +454,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Steps */
-        get: operations["list_steps_api_v1_runs__run_id__steps_get"];
+        /**
+         * List Steps
+         * @description Steps in order, without their payloads. `next` is the `after` of the next page.
+         */
+        get: operations["list_steps"];
         put?: never;
         post?: never;
         delete?: never;
@@ -149,8 +474,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Step */
-        get: operations["get_step_api_v1_runs__run_id__steps__seq__get"];
+        /**
+         * Get Step
+         * @description One step, whole.
+         */
+        get: operations["get_step"];
         put?: never;
         post?: never;
         delete?: never;
@@ -159,15 +487,18 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{run_id}/report": {
+    "/api/v1/runs/{run_id}/wait": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Get Report */
-        get: operations["get_report_api_v1_runs__run_id__report_get"];
+        /**
+         * Wait For Run
+         * @description The run when it has ended, or as it is when the time is over.
+         */
+        get: operations["wait_for_run"];
         put?: never;
         post?: never;
         delete?: never;
@@ -176,22 +507,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/runs/{run_id}/ratings": {
+    "/api/v1/session": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** List Ratings */
-        get: operations["list_ratings_api_v1_runs__run_id__ratings_get"];
+        /**
+         * Get Session
+         * @description Who you are, and the token that the page's writes must carry.
+         */
+        get: operations["get_session"];
         put?: never;
-        /** Rate */
-        post: operations["rate_api_v1_runs__run_id__ratings_post"];
-        delete?: never;
+        post?: never;
+        /**
+         * Log Out
+         * @description End the session. With an API key there is none, and nothing happens.
+         */
+        delete: operations["log_out"];
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tenant": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Tenant
+         * @description Your settings, and what was spent today (UTC).
+         */
+        get: operations["get_tenant"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change Tenant
+         * @description Change the settings that are sent; the others stay.
+         */
+        patch: operations["change_tenant"];
         trace?: never;
     };
     "/api/v1/threads": {
@@ -201,8 +562,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Threads */
-        get: operations["list_threads_api_v1_threads_get"];
+        /**
+         * List Threads
+         * @description Threads with their runs, newest first.
+         */
+        get: operations["list_threads"];
         put?: never;
         post?: never;
         delete?: never;
@@ -218,8 +582,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Thread */
-        get: operations["get_thread_api_v1_threads__thread_id__get"];
+        /**
+         * Get Thread
+         * @description A thread with its runs, oldest first. To follow up, submit a run with its thread_id.
+         */
+        get: operations["get_thread"];
         put?: never;
         post?: never;
         delete?: never;
@@ -228,161 +595,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/library": {
+    "/login": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** List Sources */
-        get: operations["list_sources_api_v1_library_get"];
-        put?: never;
-        /** Upload */
-        post: operations["upload_api_v1_library_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/library/collections": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List Collections */
-        get: operations["list_collections_api_v1_library_collections_get"];
+        /**
+         * Log In
+         * @description Use a one-time link: sets the session's cookie and goes to the page.
+         */
+        get: operations["log_in"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
-        trace?: never;
-    };
-    "/api/v1/library/search": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Search */
-        get: operations["search_api_v1_library_search_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/library/sources/{source_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get Source */
-        get: operations["get_source_api_v1_library_sources__source_id__get"];
-        put?: never;
-        post?: never;
-        /** Erase Source */
-        delete: operations["erase_source_api_v1_library_sources__source_id__delete"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/library/passages": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Passage */
-        get: operations["passage_api_v1_library_passages_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/graphs": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List Graphs */
-        get: operations["list_graphs_api_v1_graphs_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/engines": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List Engines */
-        get: operations["list_engines_api_v1_engines_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/tenant": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get Tenant */
-        get: operations["get_tenant_api_v1_tenant_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        /** Change Tenant */
-        patch: operations["change_tenant_api_v1_tenant_patch"];
         trace?: never;
     };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** Body_upload_api_v1_library_post */
-        Body_upload_api_v1_library_post: {
-            /** Files */
-            files: string[];
-            /** Collection */
-            collection?: string | null;
-        };
         /**
          * BudgetIn
          * @description Limits on a run; whichever is reached first makes it write what it has.
          */
         BudgetIn: {
+            /**
+             * Seconds
+             * @description Seconds of work. null: no limit.
+             */
+            seconds?: number | null;
+            /**
+             * Tokens
+             * @description Prompt and completion tokens. null: no limit.
+             */
+            tokens?: number | null;
             /**
              * Turns
              * @description Turns of the graph's loop.
@@ -390,22 +641,17 @@ export interface components {
              */
             turns: number;
             /**
-             * Tokens
-             * @description Prompt and completion tokens. null: no limit.
-             */
-            tokens?: number | null;
-            /**
              * Usd
              * @description Money. null: only the tenant's daily cap.
              */
             usd?: number | null;
-            /**
-             * Seconds
-             * @description Seconds of work. null: no limit.
-             */
-            seconds?: number | null;
         };
-        /** CancelIn */
+        /**
+         * CancelIn
+         * @example {
+         *       "mode": "write"
+         *     }
+         */
         CancelIn: {
             /** @default discard */
             mode: components["schemas"]["CancelMode"];
@@ -417,44 +663,53 @@ export interface components {
         CancelMode: "discard" | "write";
         /** CitationOut */
         CitationOut: {
-            /** Number */
-            number: number;
             /**
              * Artefact Id
              * @description null: the source was erased.
              */
             artefact_id: string | null;
             /**
+             * End
+             * @description Code point after the span.
+             */
+            end: number;
+            /** Number */
+            number: number;
+            /** Quote */
+            quote: string;
+            /**
              * Source Id
              * Format: uuid
              */
             source_id: string;
-            /** Title */
-            title: string;
             /**
              * Start
              * @description First code point of the span in the stored text.
              */
             start: number;
-            /**
-             * End
-             * @description Code point after the span.
-             */
-            end: number;
-            /** Quote */
-            quote: string;
+            /** Title */
+            title: string;
             /**
              * Verified
              * @description The quote was found again in the stored text just now.
              */
             verified: boolean;
         };
-        /** CollectionOut */
+        /**
+         * CollectionOut
+         * @example {
+         *       "count": 50,
+         *       "name": "undici"
+         *     }
+         */
         CollectionOut: {
-            /** Name */
-            name: string;
             /** Count */
             count: number;
+            /**
+             * Name
+             * @description Empty: sources that were uploaded one by one.
+             */
+            name: string;
         };
         /**
          * EngineChoice
@@ -462,32 +717,25 @@ export interface components {
          */
         EngineChoice: {
             /**
+             * Api Base
+             * @default
+             */
+            api_base: string;
+            /**
              * Engine
              * @default extractive
              */
             engine: string;
-            /**
-             * Model
-             * @default
-             */
-            model: string;
-            /** Temperature */
-            temperature?: number | null;
             /**
              * Max Tokens
              * @default 2048
              */
             max_tokens: number;
             /**
-             * Timeout Seconds
-             * @default 120
-             */
-            timeout_seconds: number;
-            /**
-             * Api Base
+             * Model
              * @default
              */
-            api_base: string;
+            model: string;
             /**
              * Options
              * @default {}
@@ -495,54 +743,108 @@ export interface components {
             options: {
                 [key: string]: unknown;
             };
+            /** Temperature */
+            temperature?: number | null;
+            /**
+             * Timeout Seconds
+             * @default 120
+             */
+            timeout_seconds: number;
         };
-        /** EngineOut */
+        /**
+         * EngineOut
+         * @example {
+         *       "available": true,
+         *       "models": [],
+         *       "name": "extractive",
+         *       "note": "Quotes; it is no language model."
+         *     }
+         */
         EngineOut: {
-            /** Name */
-            name: string;
             /** Available */
             available: boolean;
             /** Models */
             models: string[];
+            /** Name */
+            name: string;
             /** Note */
             note: string;
         };
-        /** ErasedOut */
+        /**
+         * ErasedOut
+         * @example {
+         *       "passages": 9,
+         *       "snapshots": 1,
+         *       "sources": 1,
+         *       "steps": 3
+         *     }
+         */
         ErasedOut: {
-            /** Sources */
-            sources: number;
-            /** Snapshots */
-            snapshots: number;
             /** Passages */
             passages: number;
+            /** Snapshots */
+            snapshots: number;
+            /** Sources */
+            sources: number;
             /**
              * Steps
              * @description Steps of runs whose copies of the text were removed.
              */
             steps: number;
         };
-        /** GraphOut */
+        /**
+         * GraphOut
+         * @example {
+         *       "description": "Plans, acts, checks and writes.",
+         *       "diagram": "graph TD; planner-->executor;",
+         *       "name": "agentflow",
+         *       "roles": [
+         *         "planner",
+         *         "executor",
+         *         "verifier",
+         *         "generator"
+         *       ],
+         *       "title": "AgentFlow",
+         *       "version": "3f1c"
+         *     }
+         */
         GraphOut: {
-            /** Name */
-            name: string;
-            /** Title */
-            title: string;
             /** Description */
             description: string;
-            /** Version */
-            version: string;
-            /** Roles */
-            roles: string[];
             /**
              * Diagram
              * @description Mermaid text drawn from the graph itself.
              */
             diagram: string;
+            /** Name */
+            name: string;
+            /** Roles */
+            roles: string[];
+            /** Title */
+            title: string;
+            /** Version */
+            version: string;
         };
-        /** HTTPValidationError */
-        HTTPValidationError: {
-            /** Detail */
-            detail?: components["schemas"]["ValidationError"][];
+        /**
+         * HealthOut
+         * @example {
+         *       "parts": {
+         *         "postgres": "ok",
+         *         "redis": "ok"
+         *       },
+         *       "status": "ok"
+         *     }
+         */
+        HealthOut: {
+            /** Parts */
+            parts: {
+                [key: string]: string;
+            };
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "ok" | "degraded" | "down";
         };
         /** HitOut */
         HitOut: {
@@ -551,25 +853,41 @@ export interface components {
              * Format: uuid
              */
             artefact_id: string;
+            /** End */
+            end: number;
+            /** Heading */
+            heading: string;
+            /** Score */
+            score: number;
             /**
              * Source Id
              * Format: uuid
              */
             source_id: string;
-            /** Title */
-            title: string;
-            /** Heading */
-            heading: string;
             /** Start */
             start: number;
-            /** End */
-            end: number;
             /** Text */
             text: string;
-            /** Score */
-            score: number;
+            /** Title */
+            title: string;
         };
-        /** HitPage */
+        /**
+         * HitPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "artefact_id": "01980000-0000-7000-8000-00000000000d",
+         *           "end": 196,
+         *           "heading": "Class: Pool",
+         *           "score": 11.2,
+         *           "source_id": "01980000-0000-7000-8000-00000000000c",
+         *           "start": 120,
+         *           "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *           "title": "Pool"
+         *         }
+         *       ]
+         *     }
+         */
         HitPage: {
             /** Items */
             items: components["schemas"]["HitOut"][];
@@ -592,7 +910,12 @@ export interface components {
             /** Worker Seen */
             worker_seen?: string | null;
         };
-        /** MessageIn */
+        /**
+         * MessageIn
+         * @example {
+         *       "text": "Look at keep-alive time-outs as well."
+         *     }
+         */
         MessageIn: {
             /** Text */
             text: string;
@@ -600,38 +923,81 @@ export interface components {
         /**
          * PassageOut
          * @description A span with the text around it.
+         * @example {
+         *       "after": "\n\nRequests are not guaranteed to be dispatched in order.",
+         *       "artefact_id": "01980000-0000-7000-8000-00000000000d",
+         *       "before": "Class: Pool\n\n",
+         *       "end": 196,
+         *       "name": "docs/api/Pool.md",
+         *       "snapshot": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *       "source_id": "01980000-0000-7000-8000-00000000000c",
+         *       "start": 120,
+         *       "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *       "title": "Pool"
+         *     }
          */
         PassageOut: {
+            /** After */
+            after: string;
             /**
              * Artefact Id
              * Format: uuid
              */
             artefact_id: string;
+            /** Before */
+            before: string;
+            /** End */
+            end: number;
+            /** Name */
+            name: string;
+            /** Snapshot */
+            snapshot: string;
             /**
              * Source Id
              * Format: uuid
              */
             source_id: string;
-            /** Title */
-            title: string;
-            /** Name */
-            name: string;
             /** Start */
             start: number;
-            /** End */
-            end: number;
-            /** Before */
-            before: string;
             /** Text */
             text: string;
-            /** After */
-            after: string;
-            /** Snapshot */
-            snapshot: string;
+            /** Title */
+            title: string;
+        };
+        /**
+         * Problem
+         * @description RFC 9457 problem details. `field` and `remedy` say what to change.
+         * @example {
+         *       "detail": "question: String should have at least 3 characters",
+         *       "field": "question",
+         *       "remedy": "Correct it; the accepted values are in /api/v1/openapi.json.",
+         *       "status": 422,
+         *       "title": "Unprocessable Content",
+         *       "type": "urn:offing:problem:invalid_input"
+         *     }
+         */
+        Problem: {
+            /** Detail */
+            detail: string;
+            /** Field */
+            field?: string | null;
+            /** Remedy */
+            remedy?: string | null;
+            /** Status */
+            status: number;
+            /** Title */
+            title: string;
+            /** Type */
+            type: string;
         };
         /**
          * RatingIn
          * @description A person's opinion of a report or of one of its sentences. A new one supersedes the one before.
+         * @example {
+         *       "claim": "s1",
+         *       "correction": "",
+         *       "value": 1
+         *     }
          */
         RatingIn: {
             /**
@@ -641,38 +1007,33 @@ export interface components {
              */
             claim?: string | null;
             /**
-             * Value
-             * @description -1 wrong, 0 neutral, 1 good.
-             */
-            value?: number | null;
-            /**
              * Correction
              * @default
              */
             correction: string;
+            /**
+             * Value
+             * @description -1 wrong, 0 neutral, 1 good.
+             */
+            value?: number | null;
         };
-        /** RatingOut */
+        /**
+         * RatingOut
+         * @example {
+         *       "claim": "s1",
+         *       "correction": "",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "id": "01980000-0000-7000-8000-00000000000e",
+         *       "report_version": 1,
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "scorer": "person:page",
+         *       "value": 1,
+         *       "version": 1
+         *     }
+         */
         RatingOut: {
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Run Id
-             * Format: uuid
-             */
-            run_id: string;
-            /** Report Version */
-            report_version: number;
             /** Claim */
             claim: string | null;
-            /** Scorer */
-            scorer: string;
-            /** Version */
-            version: number;
-            /** Value */
-            value: number | null;
             /** Correction */
             correction: string;
             /**
@@ -680,124 +1041,243 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-        };
-        /** ReportOut */
-        ReportOut: {
-            /**
-             * Run Id
-             * Format: uuid
-             */
-            run_id: string;
-            /** Version */
-            version: number;
-            /**
-             * Status
-             * @enum {string}
-             */
-            status: "complete" | "partial";
-            reason: components["schemas"]["StopReason"];
-            /** Title */
-            title: string;
-            answer: components["schemas"]["SentenceOut"] | null;
-            /** Sections */
-            sections: components["schemas"]["SectionOut"][];
-            /** Citations */
-            citations: components["schemas"]["CitationOut"][];
-            /** Limits */
-            limits: string;
-            /** Written By */
-            written_by: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-        };
-        /** RunDetail */
-        RunDetail: {
             /**
              * Id
              * Format: uuid
              */
             id: string;
+            /** Report Version */
+            report_version: number;
             /**
-             * Thread Id
+             * Run Id
              * Format: uuid
              */
-            thread_id: string;
-            /** Question */
-            question: string;
-            /** Graph */
-            graph: string;
-            /** Graph Version */
-            graph_version: string;
-            status: components["schemas"]["RunStatus"];
-            stop_reason: components["schemas"]["StopReason"] | null;
-            /**
-             * Waiting For
-             * @description What a waiting or paused run waits for.
-             */
-            waiting_for: string | null;
-            /** Error */
-            error: string | null;
-            /** Engines */
-            engines: {
-                [key: string]: components["schemas"]["EngineChoice"];
-            };
-            budget: components["schemas"]["BudgetIn"];
-            spent: components["schemas"]["SpentOut"];
-            /** Deadline */
-            deadline: string | null;
-            /** Last Seq */
-            last_seq: number;
+            run_id: string;
+            /** Scorer */
+            scorer: string;
+            /** Value */
+            value: number | null;
+            /** Version */
+            version: number;
+        };
+        /**
+         * ReportOut
+         * @example {
+         *       "answer": {
+         *         "citations": [
+         *           1
+         *         ],
+         *         "id": "s1",
+         *         "rejected": [],
+         *         "supported": true,
+         *         "text": "A Pool keeps several Client instances connected to the same upstream target."
+         *       },
+         *       "citations": [
+         *         {
+         *           "artefact_id": "01980000-0000-7000-8000-00000000000d",
+         *           "end": 196,
+         *           "number": 1,
+         *           "quote": "A Pool keeps several Client instances connected to the same upstream target.",
+         *           "source_id": "01980000-0000-7000-8000-00000000000c",
+         *           "start": 120,
+         *           "title": "Pool",
+         *           "verified": true
+         *         }
+         *       ],
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "limits": "Put together from quoted sentences without a language model.",
+         *       "reason": "answered",
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "sections": [
+         *         {
+         *           "heading": "Pools",
+         *           "sentences": [
+         *             {
+         *               "citations": [
+         *                 1
+         *               ],
+         *               "id": "s1",
+         *               "rejected": [],
+         *               "supported": true,
+         *               "text": "A Pool keeps several Client instances connected to the same upstream target."
+         *             }
+         *           ]
+         *         }
+         *       ],
+         *       "status": "complete",
+         *       "title": "How undici reuses connections",
+         *       "version": 1,
+         *       "written_by": "extractive"
+         *     }
+         */
+        ReportOut: {
+            answer: components["schemas"]["SentenceOut"] | null;
+            /** Citations */
+            citations: components["schemas"]["CitationOut"][];
             /**
              * Created At
              * Format: date-time
              */
             created_at: string;
-            /** Started At */
-            started_at: string | null;
+            /** Limits */
+            limits: string;
+            reason: components["schemas"]["StopReason"];
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /** Sections */
+            sections: components["schemas"]["SectionOut"][];
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "complete" | "partial";
+            /** Title */
+            title: string;
+            /** Version */
+            version: number;
+            /** Written By */
+            written_by: string;
+        };
+        /**
+         * RunDetail
+         * @example {
+         *       "budget": {
+         *         "seconds": 600,
+         *         "tokens": 200000,
+         *         "turns": 12,
+         *         "usd": 0.5
+         *       },
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "deadline": null,
+         *       "ended_at": null,
+         *       "engines": {
+         *         "planner": {
+         *           "api_base": "",
+         *           "engine": "extractive",
+         *           "max_tokens": 2048,
+         *           "model": "",
+         *           "options": {},
+         *           "temperature": null,
+         *           "timeout_seconds": 120
+         *         }
+         *       },
+         *       "error": null,
+         *       "graph": "agentflow",
+         *       "graph_version": "3f1c",
+         *       "id": "01980000-0000-7000-8000-00000000000a",
+         *       "last_seq": 9,
+         *       "live": {
+         *         "doing": "search_library: connection pooling",
+         *         "since": "2026-11-21T09:00:00Z",
+         *         "worker_seen": "2026-11-21T09:00:00Z"
+         *       },
+         *       "marks": "npnsmvnsm",
+         *       "question": "How does undici reuse connections?",
+         *       "spent": {
+         *         "seconds": 1.4,
+         *         "tokens": 0,
+         *         "turns": 2,
+         *         "usd": 0
+         *       },
+         *       "started_at": "2026-11-21T09:00:00Z",
+         *       "status": "running",
+         *       "stop_reason": null,
+         *       "thread_id": "01980000-0000-7000-8000-00000000000b",
+         *       "title": null,
+         *       "waiting_for": null
+         *     }
+         */
+        RunDetail: {
+            budget: components["schemas"]["BudgetIn"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Deadline */
+            deadline: string | null;
             /** Ended At */
             ended_at: string | null;
+            /** Engines */
+            engines: {
+                [key: string]: components["schemas"]["EngineChoice"];
+            };
+            /** Error */
+            error: string | null;
+            /** Graph */
+            graph: string;
+            /** Graph Version */
+            graph_version: string;
             /**
-             * Title
-             * @description Title of its latest report.
+             * Id
+             * Format: uuid
              */
-            title?: string | null;
+            id: string;
+            /** Last Seq */
+            last_seq: number;
             live?: components["schemas"]["LiveOut"] | null;
             /**
              * Marks
              * @description The horizon: one letter a step in order. p plan, s search, r read, c calculate, m memory, v verify, w report, f failed, h human or resumed, n other.
              */
             marks: string;
+            /** Question */
+            question: string;
+            spent: components["schemas"]["SpentOut"];
+            /** Started At */
+            started_at: string | null;
+            status: components["schemas"]["RunStatus"];
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /**
+             * Thread Id
+             * Format: uuid
+             */
+            thread_id: string;
+            /**
+             * Title
+             * @description Title of its latest report.
+             */
+            title?: string | null;
+            /**
+             * Waiting For
+             * @description What a waiting or paused run waits for.
+             */
+            waiting_for: string | null;
         };
         /**
          * RunIn
          * @description A question to work on. Send an Idempotency-Key header to make a repeat of the request harmless.
+         * @example {
+         *       "budget": {
+         *         "seconds": 600,
+         *         "tokens": 200000,
+         *         "turns": 12,
+         *         "usd": 0.5
+         *       },
+         *       "graph": "agentflow",
+         *       "question": "How does undici reuse connections?",
+         *       "scope": {
+         *         "collections": [
+         *           "undici"
+         *         ]
+         *       }
+         *     }
          */
         RunIn: {
-            /**
-             * Question
-             * @example How does undici reuse connections?
-             */
-            question: string;
-            /**
-             * Graph
-             * @default agentflow
-             * @example agentflow
-             */
-            graph: string;
-            /**
-             * Thread Id
-             * @description An earlier thread, for a follow-up. null: a new one.
-             */
-            thread_id?: string | null;
             /**
              * @default {
              *       "turns": 12
              *     }
              */
             budget: components["schemas"]["BudgetIn"];
+            /**
+             * Deadline
+             * @description The run writes what it has at this time.
+             */
+            deadline?: string | null;
             /**
              * Engines
              * @description Engine by role; roles left out use the installation's default.
@@ -807,6 +1287,17 @@ export interface components {
                 [key: string]: components["schemas"]["EngineChoice"];
             };
             /**
+             * Graph
+             * @default agentflow
+             * @example agentflow
+             */
+            graph: string;
+            /**
+             * Question
+             * @example How does undici reuse connections?
+             */
+            question: string;
+            /**
              * @default {
              *       "collections": [],
              *       "sources": []
@@ -814,80 +1305,167 @@ export interface components {
              */
             scope: components["schemas"]["ScopeIn"];
             /**
-             * Deadline
-             * @description The run writes what it has at this time.
-             */
-            deadline?: string | null;
-            /**
              * Seed
              * @default 0
              */
             seed: number;
+            /**
+             * Thread Id
+             * @description An earlier thread, for a follow-up. null: a new one.
+             */
+            thread_id?: string | null;
         };
         /**
          * RunOut
          * @description A run as a list shows it.
+         * @example {
+         *       "budget": {
+         *         "seconds": 600,
+         *         "tokens": 200000,
+         *         "turns": 12,
+         *         "usd": 0.5
+         *       },
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "deadline": null,
+         *       "ended_at": null,
+         *       "engines": {
+         *         "planner": {
+         *           "api_base": "",
+         *           "engine": "extractive",
+         *           "max_tokens": 2048,
+         *           "model": "",
+         *           "options": {},
+         *           "temperature": null,
+         *           "timeout_seconds": 120
+         *         }
+         *       },
+         *       "error": null,
+         *       "graph": "agentflow",
+         *       "graph_version": "3f1c",
+         *       "id": "01980000-0000-7000-8000-00000000000a",
+         *       "last_seq": 9,
+         *       "question": "How does undici reuse connections?",
+         *       "spent": {
+         *         "seconds": 1.4,
+         *         "tokens": 0,
+         *         "turns": 2,
+         *         "usd": 0
+         *       },
+         *       "started_at": "2026-11-21T09:00:00Z",
+         *       "status": "running",
+         *       "stop_reason": null,
+         *       "thread_id": "01980000-0000-7000-8000-00000000000b",
+         *       "title": null,
+         *       "waiting_for": null
+         *     }
          */
         RunOut: {
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /**
-             * Thread Id
-             * Format: uuid
-             */
-            thread_id: string;
-            /** Question */
-            question: string;
-            /** Graph */
-            graph: string;
-            /** Graph Version */
-            graph_version: string;
-            status: components["schemas"]["RunStatus"];
-            stop_reason: components["schemas"]["StopReason"] | null;
-            /**
-             * Waiting For
-             * @description What a waiting or paused run waits for.
-             */
-            waiting_for: string | null;
-            /** Error */
-            error: string | null;
-            /** Engines */
-            engines: {
-                [key: string]: components["schemas"]["EngineChoice"];
-            };
             budget: components["schemas"]["BudgetIn"];
-            spent: components["schemas"]["SpentOut"];
-            /** Deadline */
-            deadline: string | null;
-            /** Last Seq */
-            last_seq: number;
             /**
              * Created At
              * Format: date-time
              */
             created_at: string;
-            /** Started At */
-            started_at: string | null;
+            /** Deadline */
+            deadline: string | null;
             /** Ended At */
             ended_at: string | null;
+            /** Engines */
+            engines: {
+                [key: string]: components["schemas"]["EngineChoice"];
+            };
+            /** Error */
+            error: string | null;
+            /** Graph */
+            graph: string;
+            /** Graph Version */
+            graph_version: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Last Seq */
+            last_seq: number;
+            /** Question */
+            question: string;
+            spent: components["schemas"]["SpentOut"];
+            /** Started At */
+            started_at: string | null;
+            status: components["schemas"]["RunStatus"];
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /**
+             * Thread Id
+             * Format: uuid
+             */
+            thread_id: string;
             /**
              * Title
              * @description Title of its latest report.
              */
             title?: string | null;
+            /**
+             * Waiting For
+             * @description What a waiting or paused run waits for.
+             */
+            waiting_for: string | null;
         };
-        /** RunPage */
+        /**
+         * RunPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "budget": {
+         *             "seconds": 600,
+         *             "tokens": 200000,
+         *             "turns": 12,
+         *             "usd": 0.5
+         *           },
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "deadline": null,
+         *           "ended_at": null,
+         *           "engines": {
+         *             "planner": {
+         *               "api_base": "",
+         *               "engine": "extractive",
+         *               "max_tokens": 2048,
+         *               "model": "",
+         *               "options": {},
+         *               "temperature": null,
+         *               "timeout_seconds": 120
+         *             }
+         *           },
+         *           "error": null,
+         *           "graph": "agentflow",
+         *           "graph_version": "3f1c",
+         *           "id": "01980000-0000-7000-8000-00000000000a",
+         *           "last_seq": 9,
+         *           "question": "How does undici reuse connections?",
+         *           "spent": {
+         *             "seconds": 1.4,
+         *             "tokens": 0,
+         *             "turns": 2,
+         *             "usd": 0
+         *           },
+         *           "started_at": "2026-11-21T09:00:00Z",
+         *           "status": "running",
+         *           "stop_reason": null,
+         *           "thread_id": "01980000-0000-7000-8000-00000000000b",
+         *           "title": null,
+         *           "waiting_for": null
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
         RunPage: {
+            /** Items */
+            items: components["schemas"]["RunOut"][];
             /**
              * Next
              * @description Cursor for the next page. null: this was the last.
              */
             next: string | null;
-            /** Items */
-            items: components["schemas"]["RunOut"][];
         };
         /**
          * RunStatus
@@ -921,90 +1499,169 @@ export interface components {
         };
         /** SentenceOut */
         SentenceOut: {
-            /** Id */
-            id: string;
-            /** Text */
-            text: string;
             /** Citations */
             citations: number[];
-            /** Supported */
-            supported: boolean;
+            /** Id */
+            id: string;
             /** Rejected */
             rejected: string[];
+            /** Supported */
+            supported: boolean;
+            /** Text */
+            text: string;
         };
-        /** SessionOut */
+        /**
+         * SessionOut
+         * @example {
+         *       "csrf_token": "Zy0u",
+         *       "tenant": "local"
+         *     }
+         */
         SessionOut: {
-            /** Tenant */
-            tenant: string;
             /**
              * Csrf Token
              * @description To send as X-CSRF-Token on writes. null for API keys.
              */
             csrf_token: string | null;
+            /** Tenant */
+            tenant: string;
         };
-        /** SourceOut */
+        /**
+         * SourceOut
+         * @example {
+         *       "added_at": "2026-11-21T09:00:00Z",
+         *       "artefact_id": "01980000-0000-7000-8000-00000000000d",
+         *       "bytes": 4210,
+         *       "collection": "undici",
+         *       "id": "01980000-0000-7000-8000-00000000000c",
+         *       "length": 4188,
+         *       "media_type": "text/markdown",
+         *       "name": "docs/api/Pool.md",
+         *       "snapshot": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *       "title": "Pool"
+         *     }
+         */
         SourceOut: {
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /** Collection */
-            collection: string;
-            /** Name */
-            name: string;
-            /** Title */
-            title: string;
-            /** Media Type */
-            media_type: string;
-            /** Bytes */
-            bytes: number;
-            /**
-             * Length
-             * @description Code points of the extracted text.
-             */
-            length: number;
-            /**
-             * Artefact Id
-             * Format: uuid
-             */
-            artefact_id: string;
-            /**
-             * Snapshot
-             * @description SHA-256 of the stored bytes, in hex.
-             */
-            snapshot: string;
             /**
              * Added At
              * Format: date-time
              */
             added_at: string;
+            /**
+             * Artefact Id
+             * Format: uuid
+             */
+            artefact_id: string;
+            /** Bytes */
+            bytes: number;
+            /** Collection */
+            collection: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Length
+             * @description Code points of the extracted text.
+             */
+            length: number;
+            /** Media Type */
+            media_type: string;
+            /** Name */
+            name: string;
+            /**
+             * Snapshot
+             * @description SHA-256 of the stored bytes, in hex.
+             */
+            snapshot: string;
+            /** Title */
+            title: string;
         };
-        /** SourcePage */
+        /**
+         * SourcePage
+         * @example {
+         *       "items": [
+         *         {
+         *           "added_at": "2026-11-21T09:00:00Z",
+         *           "artefact_id": "01980000-0000-7000-8000-00000000000d",
+         *           "bytes": 4210,
+         *           "collection": "undici",
+         *           "id": "01980000-0000-7000-8000-00000000000c",
+         *           "length": 4188,
+         *           "media_type": "text/markdown",
+         *           "name": "docs/api/Pool.md",
+         *           "snapshot": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *           "title": "Pool"
+         *         }
+         *       ],
+         *       "next": null,
+         *       "total": 1
+         *     }
+         */
         SourcePage: {
+            /** Items */
+            items: components["schemas"]["SourceOut"][];
             /**
              * Next
              * @description Cursor for the next page. null: this was the last.
              */
             next: string | null;
-            /** Items */
-            items: components["schemas"]["SourceOut"][];
             /** Total */
             total: number;
         };
         /** SpentOut */
         SpentOut: {
-            /** Turns */
-            turns: number;
-            /** Tokens */
-            tokens: number;
-            /** Usd */
-            usd: number;
             /** Seconds */
             seconds: number;
+            /** Tokens */
+            tokens: number;
+            /** Turns */
+            turns: number;
+            /** Usd */
+            usd: number;
         };
-        /** StepDetail */
+        /**
+         * StepDetail
+         * @example {
+         *       "at": "2026-11-21T09:00:00Z",
+         *       "detail": "8 passages in 5 documents",
+         *       "kind": "tool",
+         *       "label": "search",
+         *       "ms": 12,
+         *       "ok": true,
+         *       "payload": {
+         *         "args": {
+         *           "query": "connection pooling"
+         *         },
+         *         "tool": "search_library"
+         *       },
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "seq": 6,
+         *       "title": "connection pooling",
+         *       "tokens": 0,
+         *       "turn": 1
+         *     }
+         */
         StepDetail: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Detail */
+            detail: string;
+            kind: components["schemas"]["StepKind"];
+            /** Label */
+            label: string;
+            /** Ms */
+            ms: number | null;
+            /** Ok */
+            ok: boolean;
+            /** Payload */
+            payload: {
+                [key: string]: unknown;
+            };
             /**
              * Run Id
              * Format: uuid
@@ -1012,30 +1669,12 @@ export interface components {
             run_id: string;
             /** Seq */
             seq: number;
-            kind: components["schemas"]["StepKind"];
-            /** Label */
-            label: string;
             /** Title */
             title: string;
-            /** Detail */
-            detail: string;
-            /** Ok */
-            ok: boolean;
-            /** Ms */
-            ms: number | null;
             /** Tokens */
             tokens: number;
             /** Turn */
             turn: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /** Payload */
-            payload: {
-                [key: string]: unknown;
-            };
         };
         /**
          * StepKind
@@ -1045,8 +1684,35 @@ export interface components {
         /**
          * StepOut
          * @description A step as a timeline shows it. The event stream carries these.
+         * @example {
+         *       "at": "2026-11-21T09:00:00Z",
+         *       "detail": "8 passages in 5 documents",
+         *       "kind": "tool",
+         *       "label": "search",
+         *       "ms": 12,
+         *       "ok": true,
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "seq": 6,
+         *       "title": "connection pooling",
+         *       "tokens": 0,
+         *       "turn": 1
+         *     }
          */
         StepOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Detail */
+            detail: string;
+            kind: components["schemas"]["StepKind"];
+            /** Label */
+            label: string;
+            /** Ms */
+            ms: number | null;
+            /** Ok */
+            ok: boolean;
             /**
              * Run Id
              * Format: uuid
@@ -1054,88 +1720,186 @@ export interface components {
             run_id: string;
             /** Seq */
             seq: number;
-            kind: components["schemas"]["StepKind"];
-            /** Label */
-            label: string;
             /** Title */
             title: string;
-            /** Detail */
-            detail: string;
-            /** Ok */
-            ok: boolean;
-            /** Ms */
-            ms: number | null;
             /** Tokens */
             tokens: number;
             /** Turn */
             turn: number;
-            /**
-             * At
-             * Format: date-time
-             */
-            at: string;
         };
-        /** StepPage */
+        /**
+         * StepPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-21T09:00:00Z",
+         *           "detail": "8 passages in 5 documents",
+         *           "kind": "tool",
+         *           "label": "search",
+         *           "ms": 12,
+         *           "ok": true,
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "seq": 6,
+         *           "title": "connection pooling",
+         *           "tokens": 0,
+         *           "turn": 1
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
         StepPage: {
+            /** Items */
+            items: components["schemas"]["StepOut"][];
             /**
              * Next
              * @description Cursor for the next page. null: this was the last.
              */
             next: string | null;
-            /** Items */
-            items: components["schemas"]["StepOut"][];
         };
         /**
          * StopReason
          * @enum {string}
          */
         StopReason: "answered" | "nothing_found" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "asked_to_write" | "cancelled" | "graph_error" | "no_progress";
-        /** TenantIn */
+        /**
+         * TenantIn
+         * @description What to change; a field that is left out stays as it is.
+         * @example {
+         *       "training_opt_in": true
+         *     }
+         */
         TenantIn: {
-            /** Training Opt In */
-            training_opt_in?: boolean | null;
-            /** Daily Spend Usd */
+            /**
+             * Daily Spend Usd
+             * @description null: no cap.
+             */
             daily_spend_usd?: number | null;
-        };
-        /** TenantOut */
-        TenantOut: {
-            /** Name */
-            name: string;
-            /** Training Opt In */
+            /**
+             * Training Opt In
+             * @default false
+             */
             training_opt_in: boolean;
+        };
+        /**
+         * TenantOut
+         * @example {
+         *       "daily_spend_usd": 5,
+         *       "name": "local",
+         *       "spent_today_usd": 0.12,
+         *       "training_opt_in": false
+         *     }
+         */
+        TenantOut: {
             /** Daily Spend Usd */
             daily_spend_usd: number | null;
+            /** Name */
+            name: string;
             /** Spent Today Usd */
             spent_today_usd: number;
+            /** Training Opt In */
+            training_opt_in: boolean;
         };
-        /** ThreadOut */
+        /**
+         * ThreadOut
+         * @example {
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "id": "01980000-0000-7000-8000-00000000000b",
+         *       "runs": [
+         *         {
+         *           "budget": {
+         *             "seconds": 600,
+         *             "tokens": 200000,
+         *             "turns": 12,
+         *             "usd": 0.5
+         *           },
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "deadline": null,
+         *           "ended_at": null,
+         *           "engines": {
+         *             "planner": {
+         *               "api_base": "",
+         *               "engine": "extractive",
+         *               "max_tokens": 2048,
+         *               "model": "",
+         *               "options": {},
+         *               "temperature": null,
+         *               "timeout_seconds": 120
+         *             }
+         *           },
+         *           "error": null,
+         *           "graph": "agentflow",
+         *           "graph_version": "3f1c",
+         *           "id": "01980000-0000-7000-8000-00000000000a",
+         *           "last_seq": 9,
+         *           "question": "How does undici reuse connections?",
+         *           "spent": {
+         *             "seconds": 1.4,
+         *             "tokens": 0,
+         *             "turns": 2,
+         *             "usd": 0
+         *           },
+         *           "started_at": "2026-11-21T09:00:00Z",
+         *           "status": "running",
+         *           "stop_reason": null,
+         *           "thread_id": "01980000-0000-7000-8000-00000000000b",
+         *           "title": null,
+         *           "waiting_for": null
+         *         }
+         *       ],
+         *       "title": "How does undici reuse connections?"
+         *     }
+         */
         ThreadOut: {
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /** Title */
-            title: string;
             /**
              * Created At
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
             /** Runs */
             runs: components["schemas"]["RunOut"][];
+            /** Title */
+            title: string;
         };
         /** ThreadPage */
         ThreadPage: {
+            /** Items */
+            items: components["schemas"]["ThreadOut"][];
             /**
              * Next
              * @description Cursor for the next page. null: this was the last.
              */
             next: string | null;
-            /** Items */
-            items: components["schemas"]["ThreadOut"][];
         };
-        /** UploadOut */
+        /**
+         * UploadOut
+         * @example {
+         *       "files": [
+         *         {
+         *           "name": "Pool.md",
+         *           "outcome": "added",
+         *           "problem": "",
+         *           "source": {
+         *             "added_at": "2026-11-21T09:00:00Z",
+         *             "artefact_id": "01980000-0000-7000-8000-00000000000d",
+         *             "bytes": 4210,
+         *             "collection": "undici",
+         *             "id": "01980000-0000-7000-8000-00000000000c",
+         *             "length": 4188,
+         *             "media_type": "text/markdown",
+         *             "name": "docs/api/Pool.md",
+         *             "snapshot": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *             "title": "Pool"
+         *           }
+         *         }
+         *       ]
+         *     }
+         */
         UploadOut: {
             /** Files */
             files: components["schemas"]["UploadedOut"][];
@@ -1152,50 +1916,13 @@ export interface components {
              * @enum {string}
              */
             outcome: "added" | "unchanged" | "replaced" | "refused";
-            source: components["schemas"]["SourceOut"] | null;
             /**
              * Problem
              * @description Why it was refused, and what to do.
              * @default
              */
             problem: string;
-        };
-        /** ValidationError */
-        ValidationError: {
-            /** Location */
-            loc: (string | number)[];
-            /** Message */
-            msg: string;
-            /** Error Type */
-            type: string;
-            /** Input */
-            input?: unknown;
-            /** Context */
-            ctx?: Record<string, never>;
-        };
-        /**
-         * Problem
-         * @description RFC 9457 problem details. `field` and `remedy` say what to change.
-         */
-        Problem: {
-            /** Type */
-            type: string;
-            /** Title */
-            title: string;
-            /** Status */
-            status: number;
-            /** Detail */
-            detail: string;
-            /**
-             * Field
-             * @default null
-             */
-            field: string | null;
-            /**
-             * Remedy
-             * @default null
-             */
-            remedy: string | null;
+            source: components["schemas"]["SourceOut"] | null;
         };
     };
     responses: never;
@@ -1206,7 +1933,225 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    get_session_api_v1_session_get: {
+    list_engines: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EngineOut"][];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    follow_runs: {
+        parameters: {
+            query: {
+                /** @description `<run>:<seq>,<run>:<seq>`: steps after each seq. At most 50 runs. */
+                cursor: string;
+            };
+            header?: {
+                /** @description `id:` of the last event that arrived. */
+                "last-event-id"?: string | null;
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events as they happen. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_graphs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GraphOut"][];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    live: {
         parameters: {
             query?: never;
             header?: never;
@@ -1221,12 +2166,39 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SessionOut"];
+                    "application/json": components["schemas"]["HealthOut"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    end_session_api_v1_session_delete: {
+    ready: {
         parameters: {
             query?: never;
             header?: never;
@@ -1236,25 +2208,672 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Successful Response */
-            204: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["HealthOut"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthOut"];
+                };
             };
         };
     };
-    list_runs_api_v1_runs_get: {
+    list_sources: {
+        parameters: {
+            query?: {
+                /** @description Absent: all of them. */
+                collection?: string | null;
+                /** @description Part of the name or title. */
+                q?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourcePage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    upload: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** @default  */
+                    collection?: string;
+                    /** @description PDF, HTML, Markdown, plain text or DOCX; 25 MB each. */
+                    files: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_collections: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectionOut"][];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_passage: {
+        parameters: {
+            query: {
+                artefact: string;
+                /** @description First code point. */
+                start: number;
+                /** @description Code point after the last. */
+                end: number;
+                /** @description Code points to show on either side. */
+                around?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PassageOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such source or text. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    search_library: {
+        parameters: {
+            query: {
+                q: string;
+                limit?: number;
+                /** @description Absent: all of them. */
+                collection?: string | null;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HitPage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_source: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                source_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourceOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such source or text. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    erase_source: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                source_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasedOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such source or text. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_metrics: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Prometheus text. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_runs: {
         parameters: {
             query?: {
                 status?: components["schemas"]["RunStatus"] | null;
                 graph?: string | null;
                 thread_id?: string | null;
+                /** @description Words of the question. */
                 q?: string | null;
+                /** @description `next` of the page before. */
                 cursor?: string | null;
                 limit?: number;
             };
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1269,22 +2888,61 @@ export interface operations {
                     "application/json": components["schemas"]["RunPage"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    create_run_api_v1_runs_post: {
+    create_run: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Makes a repeat harmless. */
                 "idempotency-key"?: string | null;
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
             };
             path?: never;
             cookie?: never;
@@ -1295,6 +2953,15 @@ export interface operations {
             };
         };
         responses: {
+            /** @description An earlier request with this key made this run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
             /** @description Successful Response */
             201: {
                 headers: {
@@ -1304,21 +2971,87 @@ export interface operations {
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such graph or thread. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key made another run, or the thread is busy. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    get_run_api_v1_runs__run_id__get: {
+    get_run: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path: {
                 run_id: string;
             };
@@ -1335,29 +3068,77 @@ export interface operations {
                     "application/json": components["schemas"]["RunDetail"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    cancel_run_api_v1_runs__run_id__cancel_post: {
+    cancel_run: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path: {
                 run_id: string;
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
-                "application/json": components["schemas"]["CancelIn"];
+                "application/json": components["schemas"]["CancelIn"] | null;
             };
         };
         responses: {
@@ -1370,21 +3151,83 @@ export interface operations {
                     "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run's state does not allow this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    pause_run_api_v1_runs__run_id__pause_post: {
+    follow_run: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description Steps after this seq; Last-Event-ID overrules it. */
+                after?: number;
+            };
+            header?: {
+                /** @description `id:` of the last event that arrived. */
+                "last-event-id"?: string | null;
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path: {
                 run_id: string;
             };
@@ -1392,30 +3235,81 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description Events as they happen. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunOut"];
+                    "text/event-stream": string;
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    resume_run_api_v1_runs__run_id__resume_post: {
+    export_report: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                format?: "md" | "html" | "json";
+                version?: number | null;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path: {
                 run_id: string;
             };
@@ -1423,30 +3317,80 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Successful Response */
+            /** @description The report with its evidence, as a file. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RunOut"];
+                    "application/json": Record<string, never>;
+                    "text/html": string;
+                    "text/markdown": string;
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no report yet. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    send_message_api_v1_runs__run_id__messages_post: {
+    steer_run: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path: {
                 run_id: string;
             };
@@ -1467,121 +3411,175 @@ export interface operations {
                     "application/json": components["schemas"]["StepOut"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run's state does not allow this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    list_steps_api_v1_runs__run_id__steps_get: {
-        parameters: {
-            query?: {
-                after?: number;
-                limit?: number;
-                kind?: components["schemas"]["StepKind"] | null;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StepPage"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    get_step_api_v1_runs__run_id__steps__seq__get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                run_id: string;
-                seq: number;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StepDetail"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    get_report_api_v1_runs__run_id__report_get: {
-        parameters: {
-            query?: {
-                version?: number | null;
-            };
-            header?: never;
-            path: {
-                run_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReportOut"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    list_ratings_api_v1_runs__run_id__ratings_get: {
+    pause_run: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run's state does not allow this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_ratings: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path: {
                 run_id: string;
             };
@@ -1598,21 +3596,69 @@ export interface operations {
                     "application/json": components["schemas"]["RatingOut"][];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    rate_api_v1_runs__run_id__ratings_post: {
+    rate_report: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path: {
                 run_id: string;
             };
@@ -1633,24 +3679,84 @@ export interface operations {
                     "application/json": components["schemas"]["RatingOut"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no report yet. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    list_threads_api_v1_threads_get: {
+    get_report: {
         parameters: {
             query?: {
-                cursor?: string | null;
+                /** @description Absent: the latest. */
+                version?: number | null;
             };
-            header?: never;
-            path?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
             cookie?: never;
         };
         requestBody?: never;
@@ -1661,26 +3767,74 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ThreadPage"];
+                    "application/json": components["schemas"]["ReportOut"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no report yet. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    get_thread_api_v1_threads__thread_id__get: {
+    resume_run: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path: {
-                thread_id: string;
+                run_id: string;
             };
             cookie?: never;
         };
@@ -1692,146 +3846,88 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ThreadOut"];
+                    "application/json": components["schemas"]["RunOut"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run's state does not allow this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    list_sources_api_v1_library_get: {
+    list_steps: {
         parameters: {
             query?: {
-                collection?: string | null;
-                q?: string | null;
-                cursor?: string | null;
+                /** @description Steps after this seq. */
+                after?: number;
                 limit?: number;
+                kind?: components["schemas"]["StepKind"] | null;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SourcePage"];
-                };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
             };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    upload_api_v1_library_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "multipart/form-data": components["schemas"]["Body_upload_api_v1_library_post"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["UploadOut"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    list_collections_api_v1_library_collections_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CollectionOut"][];
-                };
-            };
-        };
-    };
-    search_api_v1_library_search_get: {
-        parameters: {
-            query: {
-                q: string;
-                limit?: number;
-                collection?: string | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HitPage"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    get_source_api_v1_library_sources__source_id__get: {
-        parameters: {
-            query?: never;
-            header?: never;
             path: {
-                source_id: string;
+                run_id: string;
             };
             cookie?: never;
         };
@@ -1843,26 +3939,75 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SourceOut"];
+                    "application/json": components["schemas"]["StepPage"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    erase_source_api_v1_library_sources__source_id__delete: {
+    get_step: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path: {
-                source_id: string;
+                run_id: string;
+                seq: number;
             };
             cookie?: never;
         };
@@ -1874,30 +4019,78 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErasedOut"];
+                    "application/json": components["schemas"]["StepDetail"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run or step. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    passage_api_v1_library_passages_get: {
+    wait_for_run: {
         parameters: {
-            query: {
-                artefact: string;
-                start: number;
-                end: number;
-                around?: number;
+            query?: {
+                /** @description Seconds. */
+                timeout?: number;
             };
-            header?: never;
-            path?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
             cookie?: never;
         };
         requestBody?: never;
@@ -1908,24 +4101,72 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PassageOut"];
+                    "application/json": components["schemas"]["RunDetail"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    list_graphs_api_v1_graphs_get: {
+    get_session: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1937,35 +4178,129 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["GraphOut"][];
+                    "application/json": components["schemas"]["SessionOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    list_engines_api_v1_engines_get: {
+    log_out: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             /** @description Successful Response */
-            200: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description No usable key or session. */
+            401: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EngineOut"][];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
     };
-    get_tenant_api_v1_tenant_get: {
+    get_tenant: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1980,12 +4315,60 @@ export interface operations {
                     "application/json": components["schemas"]["TenantOut"];
                 };
             };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
         };
     };
-    change_tenant_api_v1_tenant_patch: {
+    change_tenant: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -2004,13 +4387,264 @@ export interface operations {
                     "application/json": components["schemas"]["TenantOut"];
                 };
             };
-            /** @description Validation Error */
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_threads: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ThreadPage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_thread: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ThreadOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thread. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    log_in: {
+        parameters: {
+            query: {
+                token: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The link was used before or has expired. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };

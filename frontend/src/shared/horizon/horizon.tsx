@@ -1,6 +1,6 @@
 import { useMemo, useState } from "react";
 import { useWidth } from "../ui/hooks";
-import { type Frame, paths, waterline } from "./geometry";
+import { type Frame, frameFor, paths, waterline } from "./geometry";
 import { MARKS } from "./marks";
 import "./horizon.css";
 
@@ -37,7 +37,7 @@ interface HorizonThumbProps {
 export function HorizonThumb({ marks, steps, height = 34 }: HorizonThumbProps) {
   const [element, setElement] = useState<HTMLElement | null>(null);
   const width = useWidth(element);
-  const frame = useMemo(() => ({ width, height, steps }), [width, height, steps]);
+  const frame = useMemo(() => frameFor(width, height, steps, 6), [width, height, steps]);
   return (
     <span className="horizon" ref={setElement} style={{ height }}>
       {width > 0 && <HorizonLine marks={marks} frame={frame} label={`${marks.length} steps`} />}

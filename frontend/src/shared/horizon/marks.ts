@@ -17,7 +17,7 @@ export interface Mark {
   /** Share of the half it stands in. */
   up: number;
   down: number;
-  /** Which of several marks in one pixel column is shown. */
+  /** How much it counts where one column stands for several steps. */
   weight: number;
 }
 
@@ -50,27 +50,25 @@ export function letterOf(text: string | undefined): Letter {
 const BY_KIND: Partial<Record<Step["kind"], Letter>> = {
   human: "h",
   resumed: "h",
-  failure: "f",
-  analysis: "p",
-  plan: "p",
-  memory: "m",
-  verdict: "v",
   report: "w",
+  verdict: "v",
+  memory: "m",
 };
 
 const BY_LABEL: Record<string, Letter> = {
-  plan: "p",
+  verify: "v",
+  memory: "m",
   search: "s",
   read: "r",
   calculate: "c",
-  memory: "m",
-  verify: "v",
+  plan: "p",
 };
 
 /** A step's letter, by the rule the server uses. */
 export function markOf(step: Pick<Step, "kind" | "label" | "ok">): Letter {
-  if (!step.ok) return "f";
-  return BY_KIND[step.kind] ?? (step.kind === "tool" ? (BY_LABEL[step.label] ?? "n") : "n");
+  if (!step.ok || step.kind === "failure") return "f";
+  const known = BY_KIND[step.kind] ?? BY_LABEL[step.label];
+  return known ?? (step.kind === "plan" || step.kind === "analysis" ? "p" : "n");
 }
 
 /** The run's marks, continued with the steps that came since they were sent. */

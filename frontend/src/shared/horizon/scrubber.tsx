@@ -1,6 +1,6 @@
 import { type KeyboardEvent, type PointerEvent, useMemo, useState } from "react";
 import { useWidth } from "../ui/hooks";
-import { seqAt, xOf } from "./geometry";
+import { frameFor, seqAt, xOf } from "./geometry";
 import { HorizonLine } from "./horizon";
 import { letterOf, MARKS } from "./marks";
 
@@ -25,7 +25,7 @@ export function HorizonScrubber(props: ScrubberProps) {
   const [element, setElement] = useState<HTMLElement | null>(null);
   const [pointed, setPointed] = useState<number | null>(null);
   const width = useWidth(element);
-  const frame = useMemo(() => ({ width, height, steps }), [width, height, steps]);
+  const frame = useMemo(() => frameFor(width, height, steps, 12), [width, height, steps]);
   const count = marks.length;
   const words = (seq: number) => `${seq} · ${MARKS[letterOf(marks[seq - 1])].name}`;
 
@@ -47,7 +47,7 @@ export function HorizonScrubber(props: ScrubberProps) {
     event.preventDefault();
     onPick(Math.min(count, Math.max(1, next)));
   };
-  const slot = width / Math.max(1, steps);
+  const slot = width / Math.max(1, frame.steps);
 
   return (
     <div

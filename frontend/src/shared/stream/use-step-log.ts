@@ -22,7 +22,7 @@ export function useStepLog(run: string, last: number): HeldSteps {
 
   const need = useCallback(
     (from: number, to: number) => {
-      const held = client.getQueryData<StepLog>(logKey(run)) ?? EMPTY_LOG;
+      const held = reaching(client.getQueryData<StepLog>(logKey(run)) ?? EMPTY_LOG, last);
       for (const page of missingPages(held, from, to)) {
         client
           .fetchQuery({
@@ -35,7 +35,7 @@ export function useStepLog(run: string, last: number): HeldSteps {
           .catch(() => undefined);
       }
     },
-    [client, run],
+    [client, run, last],
   );
   return { log, need };
 }
