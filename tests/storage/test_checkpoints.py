@@ -54,7 +54,7 @@ async def test_a_flush_saves_the_position_within_a_turn(pool: Database) -> None:
     await put(saver, a_checkpoint(1), 2)
     async with pool.transaction(LOCAL_TENANT) as connection:
         await saver.flush(connection)
-    position = await FencedSaver(pool, claim.fence, term=30).position()
+        position = await FencedSaver(pool, claim.fence, term=30).begin(connection)
     assert position is not None
     assert (position.run, position.superstep) == (claim.fence.run, 2)
 

@@ -28,7 +28,10 @@ RECORDS = frozenset(StepKind) - {StepKind.TOOL, StepKind.REPORT}
 
 
 class SliceContext:
-    """One claim's context. Every method that appends asks the journal first."""
+    """One claim's context. Every method that appends asks the journal first.
+
+    `fresh`: this is the run's first claim, so there is nothing of it to read back.
+    """
 
     def __init__(
         self,
@@ -41,11 +44,13 @@ class SliceContext:
         viewers: Viewers,
         *,
         turns_per_slice: int,
+        fresh: bool,
     ) -> None:
         self._run, self._engines, self._hold = run, engines, hold
         self._recorder, self._toolbelt, self._database, self._viewers = recorder, toolbelt, database, viewers
         self._turns_left = turns_per_slice
-        self._evidence: EvidenceBook | None = None
+        self._fresh = fresh
+        self._evidence: EvidenceBook | None = EvidenceBook() if fresh else None
         self.report: Report | None = None
         """The latest that this claim delivered."""
 
@@ -138,6 +143,8 @@ class SliceContext:
 
     async def latest_report(self) -> Report | None:
         """The report that this run has so far. None: there is none."""
+        if self.report is not None or self._fresh:
+            return self.report
         async with self._reading() as connection:
             return await reports.latest(connection, self._run.id)
 

@@ -89,12 +89,13 @@ class Slice:
             log.warning("left for another worker", run=str(self._fence.run), reason=str(error))
 
     async def _advance(self) -> None:
-        row, earlier = await self._opened()
-        graph = self._graphs.get(row.graph)
-        if graph is None or graph.version != row.graph_version:
-            return await self._wait_for_version(row)
-        saver = FencedSaver(self._database, self._fence, term=self._limits.term, turn_key=graph.turn_key)
-        context = await self._context(row, earlier, saver)
+        async with self._database.transaction(self._fence.tenant) as connection:
+            row = await runs.by_id(connection, self._fence.run)
+            graph = self._graphs.get(row.graph)
+            if graph is None or graph.version != row.graph_version:
+                return await self._wait_for_version(connection, row)
+            saver = FencedSaver(self._database, self._fence, term=self._limits.term, turn_key=graph.turn_key)
+            context = await self._opened(connection, row, saver)
         if row.cancel_mode is CancelMode.DISCARD:
             return await self._end(context, saver, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
         if self._claim.stalled >= STALLED_CLAIMS:
@@ -103,23 +104,20 @@ class Slice:
         await self._announce()
         await self._execute(graph, saver, context)
 
-    async def _opened(self) -> tuple[RunRow, tuple[tuple[str, str], ...]]:
-        async with self._database.transaction(self._fence.tenant) as connection:
-            row = await runs.by_id(connection, self._fence.run)
-            if self._claim.lost:
-                await spend.release_leftover(connection, self._fence)
-            earlier = await runs.earlier_answers(connection, row.thread, row.id, 5)
+    async def _opened(self, connection: Connection, row: RunRow, saver: FencedSaver) -> SliceContext:
+        """Everything that the claim needs to know, read at once. A first claim has nothing of its run to read back."""
+        fresh = self._fence.number == 1
+        position = await saver.begin(connection)
+        self._begun = position is not None and position.run == row.id
+        after = position.superstep if position and self._begun else -2
+        journal = {} if fresh else await steps.journal(connection, row.id, after)
+        used = {} if fresh else await steps.tools_used(connection, row.id)
+        if self._claim.lost:
+            await spend.release_leftover(connection, self._fence)
+        earlier = await runs.earlier_answers(connection, row.thread, row.id, 5) if position else ()
         self._hold.write_now = row.cancel_mode is CancelMode.WRITE
-        return row, earlier
-
-    async def _context(self, row: RunRow, earlier: tuple[tuple[str, str], ...], saver: FencedSaver) -> SliceContext:
-        position = await saver.position()
-        begun = position is not None and position.run == row.id
-        self._begun = begun
-        async with self._database.transaction(self._fence.tenant) as connection:
-            journal = await steps.journal(connection, row.id, position.superstep if position and begun else -2)
         self._replayed = len(journal)
-        recorder = Recorder(
+        self._recorder = Recorder(
             self._database,
             self._viewers,
             self._fence,
@@ -128,26 +126,25 @@ class Slice:
             spent=row.spent,
             monotonic=time.monotonic,
         )
-        self._recorder = recorder
-        view = RunView(row.id, row.question, earlier, row.budget, row.seed)
         return SliceContext(
-            view,
+            RunView(row.id, row.question, earlier, row.budget, row.seed),
             row.engines,
             self._hold,
-            recorder,
-            self._toolbelt(row, recorder),
+            self._recorder,
+            self._toolbelt(row, used),
             self._database,
             self._viewers,
             turns_per_slice=self._limits.turns,
+            fresh=fresh,
         )
 
-    def _toolbelt(self, row: RunRow, recorder: Recorder) -> Toolbelt:
+    def _toolbelt(self, row: RunRow, used: Mapping[str, int]) -> Toolbelt:
         collections = tuple(row.scope.get("collections", ()))
         sources = tuple(UUID(str(s)) for s in row.scope.get("sources", ()))
         library = library_port(self._database, self._fence.tenant, LibraryScope(collections, sources))
         scope = ToolScope(self._fence.tenant, row.id, "", library, collections, sources)
         tools = {tool.spec.name: tool for tool in registry()}
-        return Toolbelt(tools, Policy.model_validate(row.policy), scope, self._database, recorder)
+        return Toolbelt(tools, Policy.model_validate(row.policy), scope, self._database, self._recorder, used)
 
     async def _announce(self) -> None:
         """Say that work begins, or begins again after a loss. An ordinary next slice is no news."""
@@ -205,11 +202,10 @@ class Slice:
         if self._hold.draining is not Drain.LOST:
             await self._drained(graph, saver, context)
 
-    async def _wait_for_version(self, row: RunRow) -> None:
+    async def _wait_for_version(self, connection: Connection, row: RunRow) -> None:
         wanted = f"a worker with {row.graph} {row.graph_version[:12]}"
-        async with self._database.transaction(self._fence.tenant) as connection:
-            release = Release(RunStatus.WAITING, waiting_for=wanted, wait_seconds=VERSION_RETRY)
-            await runs.hand_back(connection, self._fence, self._limits.term, release)
+        release = Release(RunStatus.WAITING, waiting_for=wanted, wait_seconds=VERSION_RETRY)
+        await runs.hand_back(connection, self._fence, self._limits.term, release)
 
     async def _let_go(self, saver: FencedSaver, release: Release, *said: StepDraft) -> None:
         """Hand the run back with its position, in one transaction."""

@@ -38,23 +38,25 @@ class Outcome:
 
 
 class Toolbelt:
-    """The tools of one claim."""
+    """The tools of one claim. `used`: calls of each that earlier claims made, for limits on their number."""
 
     def __init__(
-        self, tools: Mapping[str, Tool], policy: Policy, scope: ToolScope, database: Database, recorder: Recorder
+        self,
+        tools: Mapping[str, Tool],
+        policy: Policy,
+        scope: ToolScope,
+        database: Database,
+        recorder: Recorder,
+        used: Mapping[str, int],
     ) -> None:
         self._tools, self._policy, self._scope = tools, policy, scope
         self._database, self._recorder = database, recorder
-        self._used = Counter[str]()
+        self._used = Counter[str](used)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         allowed = {rule.tool for rule in self._policy.rules if rule.effect == "allow"}
         return tuple(tool.spec for name, tool in self._tools.items() if name in allowed)
-
-    def count(self, name: str) -> None:
-        """Take note of a call that was made before this claim, for limits on their number."""
-        self._used[name] += 1
 
     async def use(self, call: ToolCall, key: CallKey) -> Outcome:
         tool = self._tools.get(call.tool)

@@ -112,11 +112,15 @@ class FencedSaver(BaseCheckpointSaver[str]):
         self._database, self._fence, self._term, self._turn_key = database, fence, term, turn_key
         self._unsaved: dict[str, _Unsaved] = {}
         self._saved: dict[str, tuple[str, object]] = {}
+        self._found: CheckpointTuple | None = None
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         ns, wanted = _where(config)
         if wanted is None and (unsaved := self._unsaved.get(ns)):
             return CheckpointTuple(unsaved.config, unsaved.checkpoint, unsaved.metadata, None, [])
+        if not ns and wanted is None and self._found:
+            found, self._found = self._found, None
+            return found
         async with self._database.transaction(self._fence.tenant) as connection:
             return await self._read(connection, ns, wanted)
 
@@ -130,7 +134,8 @@ class FencedSaver(BaseCheckpointSaver[str]):
         ns, _ = _where(config)
         saved_as = _config(self._fence.thread, ns, checkpoint["id"])
         self._unsaved[ns] = _Unsaved(saved_as, checkpoint, get_checkpoint_metadata(config, metadata))
-        if not self._within_turn(ns, checkpoint):
+        # The input alone needs no row: a run without one begins with its input again.
+        if metadata.get("source") != "input" and not self._within_turn(ns, checkpoint):
             async with self._database.transaction(self._fence.tenant) as connection:
                 await self.flush(connection)
         return saved_as
@@ -170,11 +175,13 @@ class FencedSaver(BaseCheckpointSaver[str]):
         """Versions that sort as text; fixed width keeps them short."""
         return f"{int(current) + 1 if current else 1:08d}"
 
-    async def position(self) -> Position | None:
-        """Where the thread stands. None: nothing was ever saved."""
-        async with self._database.transaction(self._fence.tenant) as connection:
-            row = await (await connection.execute(LATEST, (self._fence.thread, ""))).fetchone()
-        return None if row is None else Position(row[4], row[5])
+    async def begin(self, connection: Connection) -> Position | None:
+        """Where the thread stands, read once for the claim. None: nothing was ever saved."""
+        row = await (await connection.execute(LATEST, (self._fence.thread, ""))).fetchone()
+        if row is None:
+            return None
+        self._found = await self._completed(connection, "", row)
+        return Position(row[4], row[5])
 
     async def flush(self, connection: Connection) -> None:
         """Write what is in memory only, in the caller's transaction. Raises Fenced when the run is no longer ours."""
@@ -240,9 +247,11 @@ class FencedSaver(BaseCheckpointSaver[str]):
         thread = self._fence.thread
         query, parameters = (LATEST, (thread, ns)) if wanted is None else (EXACT, (thread, ns, wanted))
         row = await (await connection.execute(query, parameters)).fetchone()
-        if row is None:
-            return None
-        writes = await (await connection.execute(WRITES, (thread, ns, row[0]))).fetchall()
+        return None if row is None else await self._completed(connection, ns, row)
+
+    async def _completed(self, connection: Connection, ns: str, row: Sequence[Any]) -> CheckpointTuple:
+        """A row with the interrupts that wait on it."""
+        writes = await (await connection.execute(WRITES, (self._fence.thread, ns, row[0]))).fetchall()
         found = self._tuple(ns, row, writes)
         self._saved[ns] = (row[0], self._turn(found.checkpoint))
         return found

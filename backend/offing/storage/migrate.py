@@ -83,7 +83,7 @@ def is_current(url: str, folder: Path) -> bool:
 
 def _lock(connection: psycopg.Connection) -> None:
     # Polled: a session waiting inside pg_advisory_lock holds a snapshot that `create index concurrently` waits for.
-    while not connection.execute("select pg_try_advisory_lock(%s)", (LOCK,)).fetchone() == (True,):
+    while connection.execute("select pg_try_advisory_lock(%s)", (LOCK,)).fetchone() != (True,):
         time.sleep(0.05)
 
 

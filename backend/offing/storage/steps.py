@@ -68,6 +68,12 @@ LAST_OF_KIND = f"""
 
 MESSAGES = f"select {COLUMNS} from step where run_id = %s and kind = 'human' and seq > %s order by seq"
 
+TOOLS_USED = """
+    select payload->>'tool', count(*) from step
+     where run_id = %s and kind = 'tool' and payload->>'rule' <> '' group by 1
+"""
+"""Calls that the policy was asked about, by tool."""
+
 
 @dataclass(frozen=True, slots=True)
 class Booking:
@@ -127,6 +133,11 @@ async def by_seq(connection: Connection, run: UUID, seqs: Sequence[int]) -> list
 async def last_of_kind(connection: Connection, run: UUID, kind: StepKind, limit: int) -> list[Step]:
     """The last `limit` steps of a kind, oldest first."""
     return [step_of(row) for row in await (await connection.execute(LAST_OF_KIND, (run, kind, limit))).fetchall()]
+
+
+async def tools_used(connection: Connection, run: UUID) -> dict[str, int]:
+    """How often each tool was called, for limits on the number of calls."""
+    return dict(await (await connection.execute(TOOLS_USED, (run,))).fetchall())
 
 
 async def messages(connection: Connection, run: UUID, seq: int) -> list[Step]:
