@@ -15,8 +15,8 @@ VERSION = 100 * 1 + terms.VERSION
 """Of passages, terms and weights together."""
 
 TITLE_WEIGHT = 1.0
-HEADING_WEIGHT = 1.0
-"""How often a word of the title or a heading counts, next to one in the passage's own text."""
+HEADING_WEIGHT = 0.5
+"""How often a word of the title, or of a heading, counts next to one in the text, where a heading often stands anyway."""
 SATURATION = 1.6
 """BM25's k1: how soon a repeated word stops adding weight."""
 LENGTH_SHARE = 0.5

@@ -37,7 +37,7 @@ def read_html(data: bytes) -> Extracted:
     lxml_html, etree = import_module("lxml.html"), import_module("lxml.etree")
     source = _DECLARATION.sub("", decoded(data))
     try:
-        tree: Any = lxml_html.document_fromstring(source)
+        tree: Any = lxml_html.document_fromstring(source, parser=lxml_html.HTMLParser(huge_tree=True))
     except (etree.LxmlError, ValueError):
         raise Refused("The HTML cannot be parsed.", "Save the page again, or as plain text.") from None
     extractor = f"html/1+lxml-{version('lxml')}+trafilatura-{version('trafilatura')}"

@@ -31,7 +31,8 @@ _SENTENCE_END = re.compile(
 )
 _WORD = re.compile(r"\w+")
 _CROWDED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
-_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|<[^>]{1,200}>|[`*]|\\(?=[^\w\s])")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_MARKUP = re.compile(r"<[^>]{1,200}>|[`*]|\\(?=[^\w\s])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def first_heading(text: str) -> str:
 
 def plain(line: str) -> str:
     """A heading or title on one line, without Markdown's marks."""
-    return " ".join(_MARKUP.sub(lambda m: m.group(1) or "", line).split())
+    return " ".join(_MARKUP.sub("", _LINK.sub(r"\1", line)).split())
 
 
 def _packed(units: Iterator[_Unit]) -> Iterator[Passage]:
@@ -201,6 +202,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _words(text: str, start: int, end: int) -> int:
-    """Words of a stretch; in scripts without spaces two characters count as one."""
+    """Words of a stretch; in scripts without spaces two characters count as one, in encoded data a dozen."""
     stretch = text[start:end]
-    return len(_WORD.findall(stretch)) + (0 if stretch.isascii() else len(_CROWDED.findall(stretch)) // 2)
+    crowded = 0 if stretch.isascii() else len(_CROWDED.findall(stretch)) // 2
+    return max(len(_WORD.findall(stretch)) + crowded, len(stretch) // 12)

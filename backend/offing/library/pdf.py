@@ -8,6 +8,8 @@ from importlib.metadata import version
 from offing.library.extraction import Extracted, Refused
 
 MOST_PAGES = 3_000
+LONGEST_FURNITURE = 120
+"""Characters of a line that heads or foots pages."""
 
 _SOFT_HYPHEN = re.compile(r"[\ufffe\x02\u00ad][ \t]*\n?")
 _BROKEN_WORD = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
@@ -63,7 +65,8 @@ def without_furniture(pages: Sequence[list[str]]) -> Iterator[list[str]]:
 
 def _edges(page: Sequence[str]) -> list[str]:
     lines = [line for line in page if line]
-    return lines[:2] + lines[-2:]
+    count = 2 if len(lines) > 8 else 1
+    return [line for line in lines[:count] + lines[-count:] if len(line) <= LONGEST_FURNITURE]
 
 
 def _shape(line: str) -> str:

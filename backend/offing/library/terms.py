@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-VERSION = 1
+VERSION = 2
 """Raise it when the same text would give other terms; texts analysed by an older version are analysed again."""
 
 LONGEST = 64
@@ -43,17 +43,17 @@ def terms(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=65_536)
 def _of_word(joined: str) -> tuple[str, ...]:
-    """The whole first, then its parts where it has several."""
-    parts = [hump for part in _PART.findall(joined) for hump in _humps(part)]
-    whole = "".join(parts)
-    found = _forms(whole)
-    if len(parts) > 1:
-        found += [form for part in parts for form in _forms(part)]
+    """The whole, its parts, and theirs: `pool.maxSize` gives poolmaxsize, pool, maxsize, max and size."""
+    parts = _PART.findall(joined)
+    found = _forms("".join(parts)) if len(parts) > 1 else []
+    for part in parts:
+        humps = _HUMP.findall(part) if part.isascii() else []
+        found += _forms(part) + (_each(humps) if len(humps) > 1 else [])
     return tuple(found)
 
 
-def _humps(part: str) -> list[str]:
-    return _HUMP.findall(part) if part.isascii() else [part]
+def _each(words: list[str]) -> list[str]:
+    return [form for word in words for form in _forms(word)]
 
 
 def _forms(word: str) -> list[str]:

@@ -1,0 +1,81 @@
+"""Reading in child processes: a bad file hurts nothing but itself. The children here are real."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from offing.library.extraction import Refused
+from offing.library.readers import Readers
+
+TEXT = b"# Pools\n\nA pool keeps sockets open.\n"
+
+MISBEHAVING = """
+import os, sys, time
+from offing.library import child
+real = child.prepared
+def prepared(name, data):
+    if name == "crash": os.abort()
+    if name == "hang": time.sleep(60)
+    if name == "raise": raise RuntimeError(name)
+    if name == "print": print("noise from a library", flush=True)
+    if name == "greedy": bytearray(64 * 2**30)
+    return real(name, data)
+child.prepared = prepared
+child.main()
+"""
+
+
+@pytest.fixture
+def misbehaving(tmp_path: Path) -> tuple[str, ...]:
+    """A reader that fails in the way its file's name says."""
+    script = tmp_path / "reader.py"
+    script.write_text(MISBEHAVING)
+    return (sys.executable, str(script))
+
+
+async def test_a_document_comes_back_with_passages_and_postings() -> None:
+    async with Readers(1) as readers:
+        document = await readers.read("pools.md", TEXT)
+    assert (document.text, document.title) == (TEXT.decode(), "Pools")
+    assert [tuple(p) for p in document.passages] == [(0, len(TEXT) - 1, "Pools")]
+    assert "pool" in {term for term, _, _ in document.postings}
+
+
+@pytest.mark.parametrize("name", ["crash", "hang", "raise", "greedy"])
+async def test_a_file_that_breaks_its_reader_is_refused_and_the_next_one_read(
+    misbehaving: tuple[str, ...], name: str
+) -> None:
+    async with Readers(1, patience=3, command=misbehaving) as readers:
+        with pytest.raises(Refused) as refusal:
+            await readers.read(name, TEXT)
+        assert refusal.value.remedy
+        assert (await readers.read("fine.md", TEXT)).title == "Pools"
+
+
+async def test_what_a_library_prints_does_not_disturb(misbehaving: tuple[str, ...]) -> None:
+    async with Readers(1, command=misbehaving) as readers:
+        assert (await readers.read("print", TEXT)).text == TEXT.decode()
+
+
+async def test_a_cancelled_read_leaves_no_answer_for_the_next_file(misbehaving: tuple[str, ...]) -> None:
+    async with Readers(1, command=misbehaving) as readers:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(readers.read("hang", b"other"), 1.5)
+        assert (await readers.read("fine.md", TEXT)).text == TEXT.decode()
+
+
+async def test_refusals_carry_their_reason() -> None:
+    async with Readers(1) as readers:
+        with pytest.raises(Refused, match="archive"):
+            await readers.read("a.zip", b"PK\x03\x04" + b"0" * 50)
+
+
+async def test_many_readers_work_at_once(misbehaving: tuple[str, ...]) -> None:
+    async with Readers(2, patience=1.5, command=misbehaving) as readers:
+        began = time.monotonic()
+        results = await asyncio.gather(*(readers.read("hang", b"") for _ in range(2)), return_exceptions=True)
+        assert all(isinstance(r, Refused) for r in results)
+        assert time.monotonic() - began < 2.8
