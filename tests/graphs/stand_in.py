@@ -1,7 +1,7 @@
 """A run context in memory, for trying graphs without a database, and a small library to search.
 
-It keeps the promises of `offing.sdk.RunContext`: calls are journalled by place, evidence is what tools returned, reports
-go through the real citation check. Engines are the model-free ones unless a test gives another for a role.
+It keeps the promises of `offing.sdk.RunContext` that a graph can notice: steps are appended in order, evidence is what
+tools returned, reports go through the real citation check. Engines are the model-free ones unless a test gives another for a role.
 """
 
 import math
@@ -58,7 +58,9 @@ class Library:
 
     @classmethod
     def folder(cls, *folders: Path) -> "Library":
-        files = [(f.relative_to(folder.parent).as_posix(), f) for folder in folders for f in sorted(folder.rglob("*.md"))]
+        files = [
+            (f.relative_to(folder.parent).as_posix(), f) for folder in folders for f in sorted(folder.rglob("*.md"))
+        ]
         return cls([(name, path.read_text()) for name, path in files])
 
     def text_of(self, span: Span) -> str:
@@ -149,17 +151,23 @@ class StandIn:
         assert engine
         answer = engine(given)
         if isinstance(answer, EngineFailure):
-            self._append(StepDraft(StepKind.FAILURE, f"{role.name}: {answer.kind}", {"message": answer.message}, turn=turn))
+            self._append(
+                StepDraft(StepKind.FAILURE, f"{role.name}: {answer.kind}", {"message": answer.message}, turn=turn)
+            )
             return answer
         assert isinstance(answer, role.output)
         head = role.headline(answer)
         payload = {"role": role.name, "output": answer.model_dump(mode="json")}
-        return RoleReply(self._append(StepDraft(role.kind, head.title, payload, role.label, head.detail, turn=turn)), answer)
+        return RoleReply(
+            self._append(StepDraft(role.kind, head.title, payload, role.label, head.detail, turn=turn)), answer
+        )
 
     async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
         self.calls.append(call)
         status, output, message = self._used(call)
-        draft = StepDraft(StepKind.TOOL, output.title, {"tool": call.tool, "args": call.args}, ok=not message, turn=turn)
+        draft = StepDraft(
+            StepKind.TOOL, output.title, {"tool": call.tool, "args": call.args}, ok=not message, turn=turn
+        )
         seq = self._append(draft)
         for span in output.spans:
             self._see(span)
@@ -192,8 +200,11 @@ class StandIn:
             case CalculateArgs():
                 assert re.fullmatch(r"[\d\s.()+\-*/]+", args.expression)
                 value = eval(args.expression)  # digits and operators only
-                return ToolOutput({"expression": args.expression, "result": value, "text": f"{value:g}"}, args.expression)
-        raise AssertionError(args)
+                return ToolOutput(
+                    {"expression": args.expression, "result": value, "text": f"{value:g}"}, args.expression
+                )
+            case _:
+                raise AssertionError(args)
 
     def _see(self, span: Span) -> None:
         if any(e.span == span for e in self.found):
@@ -261,7 +272,9 @@ def failing(kind: FailureKind, stop: str = "") -> Engine:
     return lambda _given: EngineFailure(kind, f"it failed: {kind}", stop=stop)
 
 
-async def carry_out(ctx: StandIn, graph: Any, thread: str = "t", saver: Any = None, state: Any = None) -> dict[str, Any]:
+async def carry_out(
+    ctx: StandIn, graph: Any, thread: str = "t", saver: Any = None, state: Any = None
+) -> dict[str, Any]:
     """Run a graph to its end; the final state."""
     compiled = graph.build().compile(checkpointer=saver)
     given = graph.start(ctx.run) if state is None else state

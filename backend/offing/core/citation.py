@@ -40,7 +40,9 @@ _SAME = {
     **{c: unicodedata.normalize("NFKC", c) for c in map(chr, range(0xFB00, 0xFB07))},
 }
 """Characters that count as the same: quotation marks, hyphens and dashes, the ellipsis, Latin ligatures."""
-_UNSEEN = frozenset("\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_UNSEEN = frozenset(
+    "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 """Characters that count as absent: soft hyphens, joiners, marks of writing direction."""
 
 

@@ -10,21 +10,25 @@ from dataclasses import dataclass
 
 from offing.sdk import shortened
 from offing_graphs.agentflow.extractive_question import key_phrases
-from offing_graphs.agentflow.extractive_quotes import Hit, Pool, measure, pool_of
+from offing_graphs.agentflow.extractive_quotes import Hit, Pool, measure, pool_of, weights_of
 from offing_graphs.agentflow.extractive_sums import expression
-from offing_graphs.agentflow.extractive_words import Term, terms
+from offing_graphs.agentflow.extractive_words import terms
 from offing_graphs.agentflow.shapes import Card, Coverage, Piece, Record
 
 SEARCH, READ, CALCULATE = "search_library", "read_source", "calculate"
 
-COVERED = 0.62
+COVERED = 0.56
 """Weight of a part's words that its best passages must hold together."""
-COVERED_BY_ONE = 0.42
+COVERED_BY_ONE = 0.5
 """Weight that one sentence must hold, with its heading."""
+KNOWN = 0.65
+"""Weight of a part's words that any passage must hold at all."""
 OWN_WORDS = 0.2
 """Weight that the sentence must hold itself."""
 WORTH_READING = 0.4
 """Score from which the text around a hit is read."""
+READ_RANK = 2
+"""Place that the text around a hit counts as having in the search's order."""
 BARREN = 3
 """Turns in a row without a new passage after which looking on is given up."""
 
@@ -82,7 +86,7 @@ def agenda(
     standings = tuple(_standing(part, pool, memory) for part in parts)
     names = {tool.name for tool in tools}
     tried = {(r.tool, r.sub_goal) for r in memory}
-    moves = [m for m in _moves(question, standings, pool) if m.tool in names and _key(m) not in tried]
+    moves = [m for m in _moves(question, standings, pool, memory) if m.tool in names and _key(m) not in tried]
     barren = len(memory) >= BARREN and all(r.fresh == 0 and not r.value for r in memory[-BARREN:])
     return Agenda(standings, tuple(m for m in moves if m.needed or not barren))
 
@@ -110,31 +114,28 @@ def _standing(part: str, pool: Pool, memory: Sequence[Record]) -> Standing:
         return Standing(part, (), 1.0, (), covered=True)
     hits = measure(part, pool, ranks_for(part, memory))
     asked = terms(part)
-    weights = {term: pool.weight(term) for term in asked}
+    weights = weights_of(part, pool)
     best = [h for h in hits[:4] if h.share >= OWN_WORDS]
-    held = sum(w * max((_held(t, h) for h in best), default=0.0) for t, w in weights.items())
-    missing = tuple(t.shown for t in asked if not t.weak and all(_held(t, h) < 0.5 for h in hits))
-    share = held / (sum(weights.values()) or 1.0)
-    covered = share >= COVERED and any(h.with_heading >= COVERED_BY_ONE for h in best)
-    return Standing(part, hits, share, missing, covered)
+    held = sum(w * max((pool.held(t, h.line) for h in best), default=0.0) for t, w in weights.items())
+    total = sum(weights.values()) or 1.0
+    absent = [t for t in asked if not t.weak and not pool.holds(t)]
+    known = 1 - sum(weights[t] for t in absent) / total
+    covered = held / total >= COVERED and known >= KNOWN and any(h.with_heading >= COVERED_BY_ONE for h in best)
+    return Standing(part, hits, held / total, tuple(t.shown for t in absent), covered)
 
 
-def _held(term: Term, hit: Hit) -> float:
-    line = hit.line
-    return max(term.within(line.stems), term.within(line.heading), 0.8 * term.within(line.title))
-
-
-def ranks_for(part: str, memory: Sequence[Record]) -> dict[str, int]:
+def ranks_for(part: str, memory: Sequence[Record]) -> dict[str, float]:
     """Place of each passage in the search that was made for this part. Empty: none was made."""
-    ranks: dict[str, int] = {}
+    ranks: dict[str, float] = {}
     for record in memory:
         if part in record.sub_goal:
-            for place, piece in enumerate(record.evidence):
+            first = 0 if record.tool == SEARCH else READ_RANK
+            for place, piece in enumerate(record.evidence, start=first):
                 ranks.setdefault(piece, place)
     return ranks
 
 
-def _moves(question: str, standings: Sequence[Standing], pool: Pool) -> Iterator[Move]:
+def _moves(question: str, standings: Sequence[Standing], pool: Pool, memory: Sequence[Record]) -> Iterator[Move]:
     sum_asked = expression(question)
     if sum_asked:
         goal = f"Calculate {sum_asked}"
@@ -144,7 +145,7 @@ def _moves(question: str, standings: Sequence[Standing], pool: Pool) -> Iterator
         why = "Nothing has been looked up for this part yet."
         yield Move(SEARCH, f"query: {s.part}", f"Find passages on: {s.part}", why, needed=True)
     for s in parts:
-        yield from _reading(s)
+        yield from _reading(s, memory)
     uncovered = [s for s in parts if not s.covered]
     for s in uncovered:
         yield from _again(s, " ".join(key_phrases(s.part)[:2]), "Key phrases may find what the whole sentence missed.")
@@ -155,8 +156,11 @@ def _moves(question: str, standings: Sequence[Standing], pool: Pool) -> Iterator
         yield from _again(s, " ".join(_rarest(s, pool)), "Fewer words find more.")
 
 
-def _reading(s: Standing) -> Iterator[Move]:
-    if s.hits and s.hits[0].score >= WORTH_READING:
+def _reading(s: Standing, memory: Sequence[Record]) -> Iterator[Move]:
+    """Once for a part, and not where it has been read on already."""
+    read = [r.sub_goal for r in memory if r.tool == READ]
+    done = any(s.part in goal or (s.hits and f" {s.hits[0].line.piece.id} " in goal) for goal in read)
+    if s.hits and s.hits[0].score >= WORTH_READING and not done:
         piece = s.hits[0].line.piece
         goal = f"Read on around {piece.id} for: {s.part}"
         yield Move(

@@ -11,7 +11,10 @@ QUERY = ("query", "q", "text", "search", "words")
 SUM = ("expression", "formula")
 SOURCE = ("source", "source_id", "document")
 FROM = ("start", "offset", "position")
+LIMIT = ("limit", "top_k")
 LENGTH = ("length", "size", "limit")
+PASSAGES = 12
+"""Passages that a search is asked for."""
 WINDOW = 3_000
 """Code points that are read around a passage."""
 LONGEST_QUERY = 400
@@ -32,6 +35,8 @@ def arguments(plan: Plan, tool: Card, evidence: Sequence[Piece]) -> dict[str, An
         found |= _place(name, properties, _piece(plan, evidence))
     elif name := _first(QUERY, properties):
         found[name] = _fitting(said if kind == "query" else plan.sub_goal, properties[name])
+        if limit := _first(LIMIT, properties):
+            found[limit] = min(PASSAGES, properties[limit].get("maximum", PASSAGES))
     return found
 
 

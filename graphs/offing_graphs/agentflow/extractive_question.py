@@ -37,7 +37,7 @@ _COMPARISONS = (
     r"^(?:when\s+should\s+\w+\s+use\s+)?(?P<a>\S+(?:\s\S+){{0,4}}?)\s+(?:vs\.?|versus)\s+(?P<b>\S+(?:\s\S+){{0,4}}?){aspect}$",
 )
 _ASPECT = (
-    r"(?:\s+(?:in terms of|with (?:respect|regard) to|with regards to|regarding|concerning|when it comes to|for|on|in)"
+    r"(?:\s+(?:in terms of|with (?:respect|regard) to|with regards to|regarding|concerning|when it comes to|for)"
     r"\s+(?P<aspect>.+))?"
 )
 _COMPARED = tuple(re.compile(p.format(aspect=_ASPECT), re.IGNORECASE) for p in _COMPARISONS)
@@ -58,6 +58,7 @@ _LIST_AT_END = re.compile(
     r"(?P<list>[^,?]{1,40}(?:,\s*[^,?]{1,40})+,?\s+and\s+[^,?]{1,40})(?P<tail>)$",
     re.IGNORECASE,
 )
+_SCOPE = re.compile(r"\s+(?:in|with|using|of|for)\s+(?P<name>[\w.-]+)$", re.IGNORECASE)
 _ITEM_BORDER = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:it|its|they|them|their|theirs|this|that|these|those|he|she|him|her|one)\b", re.IGNORECASE)
 _ELLIPSIS = re.compile(r"^\s*(?:and|but|or|what about|how about|also|why not|then)\b", re.IGNORECASE)
@@ -77,6 +78,11 @@ def sub_questions(question: str, earlier: Sequence[str] = ()) -> tuple[str, ...]
         found += _resolved(_split(_polite_off(sentence)), [*earlier[-1:], *before], question)
     unique = dict.fromkeys(_capital(part) for part in found if part)
     return tuple(unique)[:MOST_PARTS] or (" ".join(question.split()),)
+
+
+def compares(part: str) -> bool:
+    """The part sets two things side by side."""
+    return bool(_comparison(part))
 
 
 def key_phrases(text: str) -> tuple[str, ...]:
@@ -135,7 +141,11 @@ def _comparison(sentence: str) -> list[str]:
         match = pattern.search(sentence)
         if match and terms(match["a"]) and terms(match["b"]):
             about = f": {match['aspect']}" if match["aspect"] else ""
-            return [sentence, *(f"{_bare(side)}{about}" for side in (match["a"], match["b"]))]
+            first, second = _bare(match["a"]), _bare(match["b"])
+            scope = _SCOPE.search(second)
+            noun = _SCOPE.sub("", second).split()[1:]
+            first += f" {noun[-1]}" if len(first.split()) == 1 and len(noun) == 1 else ""
+            return [sentence, f"{first}{scope.group() if scope else ''}{about}", f"{second}{about}"]
     return []
 
 
@@ -150,8 +160,16 @@ def _resolved(parts: Iterable[str], before: Sequence[str], question: str) -> lis
         leans = _PRONOUN.search(part) or (not found and _ELLIPSIS.match(question)) or _is_bare(part, found)
         subject = _subject([*before, *found]) if leans else ""
         known = {t.whole for t in terms(part)}
-        found.append(f"{part} ({subject})" if subject and not {t.whole for t in terms(subject)} <= known else part)
+        missing = subject and not {t.whole for t in terms(subject)} <= known
+        found.append(f"{part} ({subject})" if missing else f"{part}{_scope(part, found)}")
     return found
+
+
+def _scope(part: str, found: Sequence[str]) -> str:
+    """`how do I … in fastify and what happens when …`: the second part is about fastify, too."""
+    scope = _SCOPE.search(found[0]) if found and not _SCOPE.search(part) else None
+    name = scope["name"] if scope else ""
+    return f" ({name})" if name and name.lower() not in part.lower() and not all(t.weak for t in terms(name)) else ""
 
 
 def _is_bare(part: str, found: Sequence[str]) -> bool:

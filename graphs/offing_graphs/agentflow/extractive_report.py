@@ -9,20 +9,36 @@ from dataclasses import dataclass
 
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, ReportDraft, StopReason, shortened
 from offing_graphs.agentflow.extractive_agenda import CALCULATE, SEARCH, Standing, standings
-from offing_graphs.agentflow.extractive_quotes import LONGEST_QUOTE, Line, cut_short, distinct, is_dangling
-from offing_graphs.agentflow.extractive_split import Kind, Unit, plain, units
+from offing_graphs.agentflow.extractive_question import compares
+from offing_graphs.agentflow.extractive_quotes import (
+    LONGEST_QUOTE,
+    Line,
+    asks_for_list,
+    cut_short,
+    distinct,
+    is_dangling,
+)
+from offing_graphs.agentflow.extractive_split import Kind, Unit, is_rule_row, plain, units
 from offing_graphs.agentflow.shapes import Piece, Record, WriterInput
 
 QUOTES = 4
 """Quotes a section at most."""
+LISTED = 7
+"""Quotes where several things are asked for."""
 LEAST = 0.42
 """Score under which a sentence is not quoted as an answer."""
 NEAR_BEST = 0.62
 """Share of the best sentence's score that the others must reach."""
+OWN_SHARE = 0.28
+"""Weight of the question's words that a quote must hold itself."""
+SHARE = 0.48
+"""Weight that it must hold with its heading."""
 CLOSEST = 0.3
 """Score under which a sentence is not even shown as the closest."""
 ANSWERS = 3
 """Quotes in the short answer at most."""
+EXTRACT = 300
+"""Code points up to which a quote goes on with the sentences that follow."""
 CODE_LINES, CODE_LENGTH = 12, 400
 
 HOW_MADE = (
@@ -30,6 +46,7 @@ HOW_MADE = (
     "not reason, compare or conclude. Read a quote in its place before you rely on it."
 )
 NOTHING = "Nothing in the documents answers this question."
+NOT_DIRECTLY = "No passage answers this directly; the closest ones are quoted below."
 EARLY = {
     StopReason.TURN_LIMIT: "the limit on turns was reached",
     StopReason.TOKEN_LIMIT: "the limit on tokens was reached",
@@ -52,6 +69,8 @@ class Quote:
     start: int
     end: int
     code: bool = False
+    extra: bool = False
+    """It belongs to another quote, such as a table's first row."""
 
     @property
     def exact(self) -> str:
@@ -64,12 +83,14 @@ class Quote:
     def shown(self) -> str:
         """In quotation marks, without markup; what looks like our own marker does not stay one."""
         seen = " ".join(self.exact.split()) if self.code else plain(self.exact)
-        whole = self.end >= len(self.piece.text) or self.code or plain(self.exact)[-1:] in ".!?:;…\u3002"
-        ending = "" if whole or not self._is_cut() else " …"
-        return "\u201c" + _MARKER.sub(r"(\1)", seen) + ending + "\u201d"
+        return "\u201c" + _MARKER.sub(r"(\1)", seen) + (" …" if self._breaks_off() else "") + "\u201d"
 
-    def _is_cut(self) -> bool:
-        return not any(unit.end == self.end for unit in units(self.piece.text))
+    def _breaks_off(self) -> bool:
+        """It ends before its sentence does: cut by us, or by the border of the passage."""
+        if self.code or plain(self.exact)[-1:] in ".!?:;)\u2026\u3002":
+            return False
+        at_border = self.end >= len(self.piece.text.rstrip()) and len(self.exact.split()) >= 12
+        return at_border or not any(unit.end == self.end for unit in units(self.piece.text))
 
     def sentence(self) -> DraftSentence:
         citation = DraftCitation(evidence=self.piece.id, quote=self.exact)
@@ -108,27 +129,48 @@ def _quotes(s: Standing) -> list[Quote]:
     if not s.hits:
         return []
     least = max(LEAST, NEAR_BEST * s.hits[0].score) if s.covered else CLOSEST
-    chosen = distinct(s.hits, QUOTES if s.covered else 2, least)
+    fitting = [h for h in s.hits if h.share >= OWN_SHARE and h.with_heading >= SHARE]
+    most = (LISTED if asks_for_list(s.part) else QUOTES) if s.covered else 2
+    chosen = distinct(fitting if s.covered else s.hits, most, least)
     how = s.part.lower().startswith(("how", "show", "example"))
-    quotes = [q for hit in chosen for q in (_whole(hit.line), *_following(hit.line, how))]
+    quotes = [q for hit in chosen for q in (*_header(hit.line), _whole(hit.line), *_following(hit.line, how))]
     return _merged(quotes)
 
 
 def _whole(line: Line) -> Quote:
-    """The sentence, with the one before it where it leans on that, cut where it is too long."""
+    """The sentence with those of its paragraph that follow it, and the one before where it leans on that."""
     all_units, at = _position(line)
     start, end = line.unit.start, line.unit.end
     before = all_units[at - 1] if at else None
     if before and is_dangling(line.text) and before.block == line.unit.block and end - before.start <= LONGEST_QUOTE:
         start = before.start
+    for unit in all_units[at + 1 :]:
+        following = line.piece.text[unit.start : unit.end]
+        if unit.block != line.unit.block or unit.end - start > EXTRACT or following.startswith("See "):
+            break
+        end = unit.end
     return Quote(line.piece, start, start + cut_short(line.piece.text[start:end]))
+
+
+def _header(line: Line) -> list[Quote]:
+    """The first row of the table that a row belongs to."""
+    all_units, at = _position(line)
+    if line.unit.kind is not Kind.ROW:
+        return []
+    first = at
+    while first and all_units[first - 1].kind is Kind.ROW:
+        first -= 1
+    top = all_units[first]
+    titled = is_rule_row(line.piece.text[top.end :].lstrip("\n").split("\n", 1)[0])
+    return [Quote(line.piece, top.start, top.end, extra=True)] if first < at and titled else []
 
 
 def _following(line: Line, how: bool) -> list[Quote]:
     """The list or the code that a sentence introduces with a colon."""
     all_units, at = _position(line)
     after = all_units[at + 1 :]
-    if not line.text.endswith(":") or not after:
+    header = line.unit.kind is Kind.ROW and (not at or all_units[at - 1].kind is not Kind.ROW)
+    if not (header or line.text.endswith(":")) or not after:
         return []
     if after[0].kind is Kind.CODE:
         return [Quote(line.piece, after[0].start, after[0].end, code=True)] if how and _short(line, after[0]) else []
@@ -190,16 +232,16 @@ def _place(piece: Piece, at: int) -> str:
 def _answer(covered: Sequence[Standing], found: Sequence[Standing], sums: Sequence[Record]) -> str:
     """The best quote of each part that is covered, a result that was calculated, or that there is nothing."""
     results = [f"{r.value}." for r in sums[:ANSWERS]]
-    sides = [s for s in covered if s is not found[0]] if len(covered) > 1 and len(covered[0].hits) else list(covered)
-    tops = _first_quotes(sides or covered)
+    tops = _first_quotes([s for s in covered if not compares(s.part)] or covered)
     quoted = [f"{q.shown()} [{q.piece.id}]" for q in tops]
-    return " ".join([*results, *quoted]) or NOTHING
+    near = any(s.hits and s.hits[0].score >= CLOSEST for s in found)
+    return " ".join([*results, *quoted]) or (NOT_DIRECTLY if near else NOTHING)
 
 
 def _first_quotes(covered: Sequence[Standing]) -> list[Quote]:
     found: list[Quote] = []
     for s in covered:
-        fresh = [q for q in _quotes(s) if not q.code and q.place not in {f.place for f in found}]
+        fresh = [q for q in _quotes(s) if not q.code and not q.extra and q.place not in {f.place for f in found}]
         found += fresh[:1]
     return found[:ANSWERS]
 

@@ -6,7 +6,7 @@ Spans are code points of the text that was given, so that a quote can be cut out
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
@@ -43,6 +43,11 @@ _TAG = re.compile(
     re.DOTALL,
 )
 _WORD = re.compile(r"\w")
+_PROGRAM = re.compile(
+    r"[{};]$|^[})\]]+[,;]?$|[(\[{,]$|=>|^(?://|/\*|\*/)|^(?:const|let|var|import|export|return|await|async|def|class|"
+    r"function|public|private|if|for|while|try|catch|else)\b.*[({;:=]|^[\w.]+\(.*\)[;,]?$|^\w+:\s.*,$"
+)
+"""A line that reads as a program's."""
 
 _END = re.compile(
     r"[.!?\u2026\u061f\u06d4\u0964]+[\"'\u201d\u2019\u00bb)\]*_`]*(?=\s+|$)|[\u3002\uff01\uff1f]+[\u300d\u300f\uff09\"]*|\n(?=\n)"
@@ -57,10 +62,18 @@ _ABBREVIATION = re.compile(
 def units(text: str) -> tuple[Unit, ...]:
     """Everything of the text that can be quoted, in order, without overlap."""
     found: list[Unit] = []
-    for number, (start, end, kind) in enumerate(_blocks(text)):
+    for number, (start, end, form) in enumerate(_blocks(text)):
+        kind = Kind.CODE if form is Kind.PROSE and _looks_like_code(text[start:end]) else form
         pieces = _sentences(text, start, end) if kind in {Kind.PROSE, Kind.ITEM} else [(start, end)]
         found += [Unit(a, b, kind, number) for a, b in pieces if _WORD.search(_TAG.sub("", text[a:b]))]
     return tuple(found)
+
+
+def _looks_like_code(block: str) -> bool:
+    """A passage may begin in the middle of a program, where no fence says so."""
+    lines = [line.strip() for line in block.splitlines() if line.strip()]
+    programs = sum(bool(_PROGRAM.search(line)) for line in lines)
+    return programs * 2 > len(lines)
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, str]]:
@@ -70,38 +83,62 @@ def _lines(text: str) -> Iterator[tuple[int, int, str]]:
         at += len(line) + 1
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, Kind]]:
-    """Paragraphs, items, rows, code and headings as stretches."""
-    open_at, last, kind = -1, -1, Kind.PROSE
-    fence, code_at = "", -1
-    for start, end, line in _lines(text):
+@dataclass(slots=True)
+class _Reader:
+    """Cuts a text into blocks, line by line; a block that is still open grows."""
+
+    text: str
+    found: list[tuple[int, int, Kind]] = field(default_factory=list[tuple[int, int, Kind]])
+    begin: int = -1
+    last: int = -1
+    kind: Kind = Kind.PROSE
+    fence: str = ""
+    """The mark that ends the code one is in. Empty: one is in none."""
+    code: int = 0
+
+    def line(self, start: int, end: int, line: str) -> None:
         mark = _FENCE.match(line)
-        if fence:
-            if mark and mark.group(1).startswith(fence):
-                yield from _code(text, code_at, start - 1)
-                fence = ""
-            continue
+        if self.fence:
+            if mark and mark.group(1).startswith(self.fence):
+                self.end_code(start - 1)
+            return
         form = _form(line, bool(mark))
-        if open_at >= 0 and form != "more":
-            yield open_at, last, kind
-            open_at = -1
-        if form == "fence" and mark:
-            fence, code_at = mark.group(1), end + 1
+        if form == "more":
+            self.begin, self.kind = (start, Kind.PROSE) if self.begin < 0 else (self.begin, self.kind)
+            self.last = end
+            return
+        self.close()
+        if mark:
+            self.fence, self.code = mark.group(1), end + 1
         elif form == "alone":
-            yield start, end, Kind.HEADING if _HEADING.match(line) else Kind.ROW
-        elif form == "item":
-            item = _ITEM.match(line)
-            open_at, last, kind = start + (item.end() if item else 0), end, Kind.ITEM
-        elif form == "more":
-            open_at, last, kind = (start, end, Kind.PROSE) if open_at < 0 else (open_at, end, kind)
-    if fence:
-        yield from _code(text, code_at, len(text))
-    if open_at >= 0:
-        yield open_at, last, kind
+            self.found.append((start, end, Kind.HEADING if _HEADING.match(line) else Kind.ROW))
+        elif form == "item" and (item := _ITEM.match(line)):
+            self.begin, self.last, self.kind = start + item.end(), end, Kind.ITEM
+
+    def close(self) -> None:
+        if self.begin >= 0:
+            self.found.append((self.begin, self.last, self.kind))
+        self.begin = -1
+
+    def end_code(self, end: int) -> None:
+        if self.code < end and self.text[self.code : end].strip():
+            self.found.append((self.code, end, Kind.CODE))
+        self.fence = ""
+
+
+def _blocks(text: str) -> list[tuple[int, int, Kind]]:
+    """Paragraphs, items, rows, code and headings as stretches."""
+    reader = _Reader(text)
+    for start, end, line in _lines(text):
+        reader.line(start, end, line)
+    if reader.fence:
+        reader.end_code(len(text))
+    reader.close()
+    return reader.found
 
 
 def _form(line: str, fence: bool) -> str:
-    """What a line does: opens code (fence), stands alone, starts an item, ends what is open (gap), or goes on (more)."""
+    """What a line does: opens code (fence), stands alone, starts an item, ends what is open (gap), goes on (more)."""
     if fence:
         return "fence"
     if not line.strip() or _UNDERLINE.match(line) or _REFERENCE.match(line):
@@ -111,11 +148,6 @@ def _form(line: str, fence: bool) -> str:
     if _HEADING.match(line):
         return "alone"
     return "item" if _ITEM.match(line) else "more"
-
-
-def _code(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind]]:
-    if 0 <= start < end and text[start:end].strip():
-        yield start, end, Kind.CODE
 
 
 def _sentences(text: str, start: int, end: int) -> list[tuple[int, int]]:
@@ -151,10 +183,11 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 _IMAGE = re.compile(r"!\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
 _LINK = re.compile(r"\[([^\[\]]+)\](?:\([^()\s]*(?:\([^()]*\)[^()\s]*)?(?:\s+\"[^\"]*\")?\)|\[[^\]]*\])")
-_STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
-_SOFT = re.compile(r"(?<![\w*])([*_])(?=[^\s*_])([^*\n]+?)(?<=[^\s*_])\1(?![\w*])")
+_STRONG = re.compile(r"(\*\*|__)(?=\S)(.{1,600}?)(?<=\S)\1", re.DOTALL)
+_SOFT = re.compile(r"(?<![\w*])([*_])(?=[^\s*_])([^*]{1,400}?)(?<=[^\s*_])\1(?![\w*])")
 _CODE_SPAN = re.compile(r"(`+)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _KEPT = re.compile("\ue000(\\d+)\ue001")
+_QUOTED = re.compile(r"\n[ \t]*>[ \t]?")
 _HASHES = re.compile(r"^#{1,6}\s+|\s#+$")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 
@@ -176,10 +209,16 @@ def plain(stretch: str) -> str:
 
 
 def _without_marks(text: str) -> str:
+    text = _QUOTED.sub("\n", text)
     text = _LINK.sub(r"\1", _IMAGE.sub(r"\1", _TAG.sub(" ", text)))
     text = _SOFT.sub(r"\2", _STRONG.sub(r"\2", _LINK.sub(r"\1", text)))
     text = html.unescape(_ESCAPE.sub(r"\1", text)).replace("\u00ad", "").replace("`", "")
     return _HASHES.sub("", text.strip())
+
+
+def is_rule_row(line: str) -> bool:
+    """The row of dashes under a table's first row."""
+    return "-" in line and bool(_RULE_ROW.match(line))
 
 
 def linked_share(stretch: str) -> float:

@@ -8,28 +8,29 @@ import threading
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import snowballstemmer
 
 STOP_WORDS = frozenset(
-    """a about after all also am an and any are as at be because been before being both but by can cannot could did
-    do does done during each either etc for from get gets had has have having he her here him his how however
-    i if in into is it its itself just let lets like many may me might more most much must my neither no nor
-    not of off on one only or other our out over own per please same shall she should since so some such than
-    that the their them then there these they this those though through thus to too under until up upon us
-    very via versus vs was we were what when where whether which while who whom whose why will with within
-    without would yes yet you your don doesn didn isn aren wasn weren won couldn shouldn wouldn ll ve re s t d
-    m""".split()  # noqa: SIM905
+    """a about after all also am an and any are as at be because been before being between both but by can cannot
+    could did do does done during each either etc for from get gets had has have having he her here him his
+    how however i if in into is it its itself just let lets like many may me might more most much must my
+    neither no nor not of off on one only or other our out over own per please same shall she should since
+    so some such than that the their them then there these they this those though through thus to too under
+    until up upon us very via versus vs was we were what when where whether which while who whom whose why
+    will with within without would yes yet you your don doesn didn isn aren wasn weren won couldn shouldn
+    wouldn ll ve re s t d m""".split()  # noqa: SIM905
 )
 """Words that say nothing about a subject."""
 
 WEAK_WORDS = frozenset(
-    """able allow best better call cause come common correct deal describe detail difference different do easy effect
-    example exactly exist explain find first give go good happen help important instead kind know list look
-    main make mean means method mention need offer people possible proper provide purpose question reason
-    recommend recommended relate require right say see set show something sort support tell thing think third
-    together try type use used user using usual want way well work works wrong write advantage disadvantage
-    compare comparison consider handle""".split()  # noqa: SIM905
+    """able actual actually add added allow best better call cause come common correct deal describe detail
+    difference different do easy effect example exactly exist explain find first give go good happen help
+    important instead kind know list look main make mean means method mention need offer people possible
+    proper provide purpose question reason recommend recommended relate require right say see set show
+    something sort support tell thing think third together try type use used user using usual want way well
+    work works wrong write advantage disadvantage compare comparison consider handle""".split()  # noqa: SIM905
 )
 """Words that say little: they count, but not for much."""
 
@@ -39,8 +40,12 @@ _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _NUMBER = re.compile(r"\d+(?:[.:]\d+)+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f]+")
 
-_stemmer = snowballstemmer.stemmer("english")
+_stemmer: Any = snowballstemmer.stemmer("english")
 _stemming = threading.Lock()
+
+
+PART_OF_WORD = 0.6
+"""What a word counts that is found as a part of an identifier only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +59,26 @@ class Term:
     """Of an identifier or a hyphenated word. Empty: the word has no parts."""
     weak: bool = False
 
-    def within(self, stems: frozenset[str]) -> float:
+    def within(self, held: "Stems") -> float:
         """How far the term is among these stems, 0 to 1."""
-        if self.whole in stems:
+        if self.whole in held.words:
             return 1.0
         if not self.parts:
-            return 0.0
-        share = sum(part in stems for part in self.parts) / len(self.parts)
+            return PART_OF_WORD if self.whole in held.parts else 0.0
+        share = sum(part in held.words or part in held.parts for part in self.parts) / len(self.parts)
         return 0.9 if share == 1 else 0.5 * share
+
+
+@dataclass(frozen=True, slots=True)
+class Stems:
+    """What a term can be found by in a text."""
+
+    words: frozenset[str] = frozenset()
+    parts: frozenset[str] = frozenset()
+    """Of identifiers and hyphenated words, where they are no words of the text themselves."""
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
 
 
 def terms(text: str) -> tuple[Term, ...]:
@@ -71,9 +88,12 @@ def terms(text: str) -> tuple[Term, ...]:
     return kept or found
 
 
-def stems(text: str) -> frozenset[str]:
+@lru_cache(maxsize=8_192)
+def stems(text: str) -> Stems:
     """Everything that a term can be found by in this text."""
-    return frozenset(form for token in _tokens(text) for form in forms(token))
+    found = [forms(token) for token in _tokens(text)]
+    words = frozenset(f[0] for f in found)
+    return Stems(words, frozenset(part for f in found for part in f[1:]) - words)
 
 
 def sequence(text: str) -> tuple[str, ...]:

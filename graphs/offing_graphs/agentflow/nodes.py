@@ -44,9 +44,9 @@ NO_MODEL = frozenset(
 """Reasons after which the report is written without asking an engine."""
 
 
-async def analyse(state: State, runtime: "Runtime[RunContext]") -> Update:
+async def analyse(state: State, runtime: "Runtime[Any]") -> Update:
     """What is asked, in parts."""
-    ctx = runtime.context
+    ctx: RunContext = runtime.context
     if reason := halted(ctx, state, begins_turn=True):
         return {"stop": reason}
     heard = await _newest_message(ctx, state["heard"])
@@ -57,9 +57,9 @@ async def analyse(state: State, runtime: "Runtime[RunContext]") -> Update:
     return {"analysis": reply.seq, "heard": heard}
 
 
-async def planner(state: State, runtime: "Runtime[RunContext]") -> Update:
+async def planner(state: State, runtime: "Runtime[Any]") -> Update:
     """The next step, as the first part of a turn."""
-    ctx = runtime.context
+    ctx: RunContext = runtime.context
     if reason := halted(ctx, state, begins_turn=True):
         return {"stop": reason}
     turn = state["turn"] + 1
@@ -81,9 +81,10 @@ async def planner(state: State, runtime: "Runtime[RunContext]") -> Update:
     return {"turn": turn, "plan": reply.seq}
 
 
-async def executor(state: State, runtime: "Runtime[RunContext]") -> Update:
+async def executor(state: State, runtime: "Runtime[Any]") -> Update:
     """One validated tool call, and its record in the run's memory."""
-    ctx, turn = runtime.context, state["turn"]
+    ctx: RunContext = runtime.context
+    turn = state["turn"]
     if reason := halted(ctx, state):
         return {"stop": reason}
     table = await read(ctx, state, before=turn)
@@ -96,9 +97,10 @@ async def executor(state: State, runtime: "Runtime[RunContext]") -> Update:
     return {"tool": result.seq}
 
 
-async def verifier(state: State, runtime: "Runtime[RunContext]") -> Update:
+async def verifier(state: State, runtime: "Runtime[Any]") -> Update:
     """Whether what has been retrieved is enough."""
-    ctx, turn = runtime.context, state["turn"]
+    ctx: RunContext = runtime.context
+    turn = state["turn"]
     if reason := halted(ctx, state):
         return {"stop": reason}
     table = await read(ctx, state, before=turn + 1)
@@ -120,9 +122,9 @@ async def verifier(state: State, runtime: "Runtime[RunContext]") -> Update:
     return {"verdict": reply.seq, "heard": heard, "stop": stop}
 
 
-async def generator(state: State, runtime: "Runtime[RunContext]") -> Update:
+async def generator(state: State, runtime: "Runtime[Any]") -> Update:
     """The report, whatever ended the run; its delivery is the run's last act."""
-    ctx = runtime.context
+    ctx: RunContext = runtime.context
     table = await read(ctx, state)
     reason = _final_reason(table, StopReason(state["stop"]))
     given = WriterInput(

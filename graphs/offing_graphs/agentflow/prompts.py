@@ -47,8 +47,8 @@ ANALYST = (
 )
 PLANNER = (
     "You plan research one step at a time. Choose the single next step that brings the answer closest: one sub-goal "
-    "and one tool. Build on the memory of earlier steps; do not repeat a step that has been taken, and after a search that "
-    "found little, use other words. Mind how many steps remain, and follow what people wrote during the run."
+    "and one tool. Build on the memory of earlier steps; do not repeat a step that has been taken, and after a search "
+    "that found little, use other words. Mind how many steps remain, and follow what people wrote during the run."
 )
 EXECUTOR = (
     "You turn a planned step into one call of the planned tool. Give arguments that its JSON schema accepts, and no "
@@ -62,8 +62,8 @@ VERIFIER = (
 WRITER = (
     "You write a report that answers a question from retrieved passages and from nothing else. Every statement of fact "
     "cites at least one passage by its id and copies from it, letter by letter, the words that carry the statement; "
-    "the copied words are checked against the stored text. Say what could not be established. Lead with a short answer and "
-    "put the ids of the passages it stands on behind it, like [E3]."
+    "the copied words are checked against the stored text. Say what could not be established. Lead with a short answer "
+    "and put the ids of the passages it stands on behind it, like [E3]."
 )
 
 

@@ -5,11 +5,13 @@ Field descriptions are part of the JSON schema that a model is shown.
 
 from typing import Any
 
-from pydantic import BaseModel, Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 
-class Shape(BaseModel, frozen=True, extra="forbid"):
+class Shape(BaseModel):
     """Immutable, and exact about its fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Exchange(Shape):
