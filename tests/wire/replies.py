@@ -32,6 +32,8 @@ class Completion:
     tool: str = ""
     arguments: str = ""
     """JSON text, or whatever a model might put in its place."""
+    calls: int = 1
+    """How often the tool is called, with the same arguments each time."""
     tokens: Tokens | None = field(default_factory=Tokens)
     """None: this provider reports no usage."""
     finish: str = ""
@@ -95,7 +97,7 @@ def completion_body(reply: Completion, model: str) -> bytes:
     """A whole answer, not streamed."""
     message: Json = {"role": "assistant", "content": reply.text or None}
     if reply.tool:
-        message["tool_calls"] = [_tool_call(reply.tool, reply.arguments)]
+        message["tool_calls"] = [_tool_call(reply.tool, reply.arguments)] * reply.calls
     body: Json = _envelope("chat.completion", model)
     body["choices"] = [{"index": 0, "message": message, "finish_reason": reply.reason}]
     if reply.tokens is not None:
@@ -107,10 +109,10 @@ def completion_events(reply: Completion, model: str, *, usage: bool) -> Iterator
     """The same answer as server-sent events, in small pieces; `usage`: the request asked for it."""
     yield _chunk(model, {"role": "assistant", "content": ""})
     if reply.tool:
-        first = _tool_call(reply.tool, "")
-        yield _chunk(model, {"tool_calls": [first | {"index": 0}]})
-        for piece in _pieces(reply.arguments):
-            yield _chunk(model, {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
+        for index in range(reply.calls):
+            yield _chunk(model, {"tool_calls": [_tool_call(reply.tool, "") | {"index": index}]})
+            for piece in _pieces(reply.arguments):
+                yield _chunk(model, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     for piece in _pieces(reply.text):
         yield _chunk(model, {"content": piece})
     yield _chunk(model, {}, finish=reply.reason)

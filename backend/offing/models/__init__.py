@@ -1,0 +1,1 @@
+"""What answers a role. `engine` is the seam; each engine is a file behind it."""

@@ -8,7 +8,7 @@ import logging
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Literal, TextIO
+from typing import Literal, TextIO
 from uuid import UUID
 
 import structlog

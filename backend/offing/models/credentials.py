@@ -1,0 +1,72 @@
+"""Which address a call may go to, and which key may go there.
+
+A choice can come from whoever starts a run, the environment only from whoever runs the installation. So an address in a
+choice is followed only to this machine or to one that the environment names, and a key from the environment is sent
+only where the environment says.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from offing.core.model import EngineChoice, EngineFailure, FailureKind
+
+ADDRESSES = "OFFING_ENGINE_ADDRESSES"
+"""Environment: API bases that choices may name, with the provider's key sent there, separated by commas."""
+
+_BASES = ("{}_API_BASE", "{}_BASE_URL")
+NO_KEY = "none"
+"""Sent where no key is due; servers without keys ignore it, and client libraries insist on one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a call goes. Empty strings: the provider's own address, and the key that litellm finds for it."""
+
+    api_base: str = ""
+    api_key: str = ""
+
+
+def destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | EngineFailure:
+    """BAD_REQUEST: the address is not one that this installation allows."""
+    if not choice.api_base:
+        return Destination()
+    origin = _origin(choice.api_base)
+    if origin is None:
+        return _refused(choice, "is no http or https address")
+    provider = choice.model.partition("/")[0].upper()
+    named = [env.get(form.format(provider), "") for form in _BASES] + env.get(ADDRESSES, "").split(",")
+    if origin in {_origin(address.strip()) for address in named if address.strip()}:
+        return Destination(choice.api_base, env.get(f"{provider}_API_KEY") or NO_KEY)
+    if is_loopback(choice.api_base):
+        return Destination(choice.api_base, NO_KEY)
+    return _refused(choice, "is not an address that this installation allows")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether `address` names this machine by number or as localhost. Nothing is resolved."""
+    host = (urlsplit(address).hostname or "").lower()
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _origin(address: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port. None: not an address that a call can go to."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        return None
+    return parts.scheme, parts.hostname.lower(), port
+
+
+def _refused(choice: EngineChoice, problem: str) -> EngineFailure:
+    remedy = f"Leave it out for the provider's own address, or let the operator name it in {ADDRESSES}."
+    return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {choice.api_base!r} {problem}. {remedy}")

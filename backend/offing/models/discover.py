@@ -1,0 +1,136 @@
+"""Which engines are usable here, and which one a role gets when a run names none.
+
+Looks at names in an environment, at the price list on disk, and, only when asked, at servers on this machine. Never at
+a key's value. Imports no litellm.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from offing.core.errors import InvalidInput
+from offing.core.model import EngineChoice, parse_engine
+from offing.models.engine import ENGINES
+
+DEFAULT = "OFFING_ENGINE"
+"""Environment: the engine of roles that have no variable of their own, in the form of `parse_engine`."""
+
+PROVIDERS = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "mistral": "MISTRAL_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "together_ai": "TOGETHERAI_API_KEY",
+    "xai": "XAI_API_KEY",
+    "cohere": "COHERE_API_KEY",
+}
+"""litellm's provider name and the variable that its key is read from."""
+
+LOCAL = {"ollama_chat": ("http://127.0.0.1:11434", "/api/tags"), "hosted_vllm": ("http://127.0.0.1:8000", "/v1/models")}
+"""Servers that often run beside us: where they listen by themselves, and where they list their models."""
+_BASES = {"ollama_chat": "OLLAMA_API_BASE", "hosted_vllm": "HOSTED_VLLM_API_BASE"}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFound:
+    """An engine as far as can be known without asking it anything."""
+
+    name: str
+    """`extractive`, or `litellm` with the provider: `litellm:openai`."""
+    available: bool
+    models: tuple[str, ...] = ()
+    """As `EngineChoice.model` has them. Empty: it takes none, or nobody knows."""
+    note: str = ""
+
+
+def engines_here(env: Mapping[str, str]) -> tuple[EngineFound, ...]:
+    """The extractive engine, and each provider with or without its key. Asks nobody."""
+    extractive = EngineFound(
+        "extractive", True, note="Quotes and cites your documents. No language model, no key, no cost."
+    )
+    return (extractive, *(_provider(name, key, env) for name, key in PROVIDERS.items()))
+
+
+async def servers_here(env: Mapping[str, str], seconds: float = 0.5) -> tuple[EngineFound, ...]:
+    """Model servers that answer on this machine, or where the environment says, within `seconds`."""
+    found = await asyncio.gather(*(_server(name, env, seconds) for name in LOCAL))
+    return tuple(one for one in found if one is not None)
+
+
+def default_engine(role: str, env: Mapping[str, str]) -> EngineChoice:
+    """OFFING_ENGINE_<ROLE>, else OFFING_ENGINE, else extractive. Raises `InvalidInput` for an unusable value."""
+    own = f"{DEFAULT}_{re.sub(r'[^A-Z0-9]', '_', role.upper())}"
+    for name in (own, DEFAULT):
+        if text := env.get(name, "").strip():
+            return engine_named(text, name)
+    return EngineChoice()
+
+
+def engine_named(text: str, field: str) -> EngineChoice:
+    """`text` as a choice. Raises `InvalidInput` that names `field`, for a flag or a variable alike."""
+    remedy = "Write extractive, litellm:provider/model or litellm:provider/model@temperature."
+    try:
+        choice = parse_engine(text)
+    except ValueError as error:
+        raise InvalidInput(field, f"{text!r} has no number after @", remedy) from error
+    if choice.engine not in ENGINES:
+        raise InvalidInput(field, f"there is no engine {choice.engine!r}", remedy)
+    if choice.engine == "litellm" and not choice.model:
+        raise InvalidInput(field, "the litellm engine needs a model", remedy)
+    return choice
+
+
+def _provider(name: str, key: str, env: Mapping[str, str]) -> EngineFound:
+    if not env.get(key):
+        return EngineFound(f"litellm:{name}", False, note=f"Set {key} to use it.")
+    return EngineFound(f"litellm:{name}", True, listed_models().get(name, ()), f"{key} is set.")
+
+
+@cache
+def listed_models() -> Mapping[str, tuple[str, ...]]:
+    """Chat models by provider, from the price list that comes with litellm. Empty when it cannot be found."""
+    spec = find_spec("litellm")
+    folders = spec.submodule_search_locations if spec else None
+    path = Path(folders[0], "model_prices_and_context_window_backup.json") if folders else None
+    if path is None or not path.is_file():
+        return {}
+    rows: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
+    found: dict[str, list[str]] = {}
+    for model, row in rows.items():
+        provider = str(row.get("litellm_provider", ""))
+        if row.get("mode") == "chat" and provider in PROVIDERS and not model.startswith("ft:"):
+            found.setdefault(provider, []).append(model if model.startswith(f"{provider}/") else f"{provider}/{model}")
+    return {provider: tuple(sorted(set(models))) for provider, models in found.items()}
+
+
+async def _server(name: str, env: Mapping[str, str], seconds: float) -> EngineFound | None:
+    import httpx
+
+    usual, path = LOCAL[name]
+    base = (env.get(_BASES[name]) or usual).removesuffix("/").removesuffix("/v1")
+    try:
+        async with httpx.AsyncClient(timeout=seconds, trust_env=False) as client:
+            body: Any = (await client.get(base + path)).raise_for_status().json()
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return None
+    models = _model_names(body)
+    return EngineFound(f"litellm:{name}", True, tuple(f"{name}/{model}" for model in models), f"Answers at {base}.")
+
+
+def _model_names(body: Any) -> Sequence[str]:
+    """Names in Ollama's list or in an OpenAI-style one. Empty: neither."""
+    match body:
+        case {"models": [*rows]} | {"data": [*rows]}:
+            names: list[Any] = [row.get("name") or row.get("id") for row in rows if isinstance(row, dict)]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            return [name for name in names if isinstance(name, str)]
+        case _:
+            return ()

@@ -1,0 +1,55 @@
+"""Every attempt is reserved before and settled after, also when it is cancelled in between. Knows no budget."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from offing.core.model import Usage
+from offing.core.run import StopReason
+from offing.models.engine import Meter
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Booking:
+    """A reservation that was granted, or the limit that refused it."""
+
+    refused: StopReason | None = None
+    used: Usage = field(default_factory=Usage)
+    """What to book in the end; set while the reservation is open."""
+
+
+@asynccontextmanager
+async def reserved(meter: Meter, tokens: int, usd: Decimal) -> AsyncGenerator[Booking]:
+    """A reservation around the block. When it is refused, the block runs with `refused` set and settles nothing."""
+    booking = Booking(refused=await _reserve(meter, tokens, usd))
+    try:
+        yield booking
+    finally:
+        if booking.refused is None:
+            await _whole(meter.settle(booking.used))
+
+
+async def _reserve(meter: Meter, tokens: int, usd: Decimal) -> StopReason | None:
+    """A cancellation that strikes here finds out whether something was set aside, and gives it back."""
+    pending = asyncio.ensure_future(meter.reserve(tokens, usd))
+    try:
+        return await asyncio.shield(pending)
+    except asyncio.CancelledError:
+        if await pending is None:
+            await _whole(meter.settle(Usage()))
+        raise
+
+
+async def _whole(work: Coroutine[Any, Any, T]) -> T:
+    """Finish `work` even when the caller is cancelled meanwhile; the cancellation then goes on."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

@@ -1,0 +1,92 @@
+"""What is found here, and what a role gets by default."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import pytest
+
+from offing.core.errors import InvalidInput
+from offing.core.model import EngineChoice
+from offing.models.discover import default_engine, engine_named, engines_here, servers_here
+
+
+def test_extractive_is_always_usable_and_providers_are_by_their_key_s_name() -> None:
+    found = {one.name: one for one in engines_here({"OPENAI_API_KEY": "canary-value", "ANTHROPIC_API_KEY": ""})}
+    assert found["extractive"].available
+    assert found["litellm:openai"].available
+    assert "openai/gpt-4o-mini" in found["litellm:openai"].models
+    assert not found["litellm:anthropic"].available
+    assert "ANTHROPIC_API_KEY" in found["litellm:anthropic"].note
+    assert "canary" not in repr(found)
+
+
+async def test_servers_on_this_machine_are_asked_for_their_models() -> None:
+    async with (
+        Listing({"models": [{"name": "llama3.1:8b"}, {"odd": 1}]}) as ollama,
+        Listing({"data": [{"id": "q"}]}) as vllm,
+    ):
+        env = {"OLLAMA_API_BASE": ollama.url, "HOSTED_VLLM_API_BASE": f"{vllm.url}/v1"}
+        found = await servers_here(env)
+    assert [one.models for one in found] == [("ollama_chat/llama3.1:8b",), ("hosted_vllm/q",)]
+
+
+async def test_silence_nonsense_and_slowness_are_nothing_found() -> None:
+    async with Listing("nonsense") as odd, Listing(None) as silent:
+        env = {"OLLAMA_API_BASE": silent.url, "HOSTED_VLLM_API_BASE": odd.url}
+        found = await servers_here(env, seconds=0.2)
+    assert [one.models for one in found] == [()]
+    gone = {"OLLAMA_API_BASE": silent.url, "HOSTED_VLLM_API_BASE": "http://[::1"}
+    assert await servers_here(gone, seconds=0.2) == ()
+
+
+class Listing:
+    """Answers every request with one JSON body; with None, never."""
+
+    def __init__(self, body: object) -> None:
+        self.body = body
+
+    async def __aenter__(self) -> "Listing":
+        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.server.close()
+        await self.server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if self.body is not None:
+            body = json.dumps(self.body).encode()
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body)
+        else:
+            await reader.read()
+        writer.close()
+
+
+def test_a_role_s_own_variable_wins_over_the_general_one() -> None:
+    env = {"OFFING_ENGINE": "litellm:openai/a", "OFFING_ENGINE_QUERY_ANALYSIS": "litellm:openai/b@0.5"}
+    assert default_engine("planner", env) == EngineChoice(engine="litellm", model="openai/a")
+    assert default_engine("query-analysis", env) == EngineChoice(engine="litellm", model="openai/b", temperature=0.5)
+    assert default_engine("planner", {}) == EngineChoice()
+
+
+@pytest.mark.parametrize("text", ["oracle", "litellm", "litellm:", "litellm:openai/a@warm", ":x"])
+def test_an_unusable_value_is_refused_by_its_variable(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        default_engine("planner", {"OFFING_ENGINE_PLANNER": text})
+    assert caught.value.field == "OFFING_ENGINE_PLANNER"
+    assert "litellm:provider/model" in caught.value.remedy
+    with pytest.raises(InvalidInput):
+        engine_named(text, "--engine")
+
+
+def test_looking_around_imports_no_litellm() -> None:
+    code = (
+        "import sys; from offing.models.discover import engines_here; from offing.models.engine import *;"
+        "engines_here({'OPENAI_API_KEY': 'x'}); engine_for(EngineChoice(engine='litellm', model='a/b'));"
+        "assert 'litellm' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(p for p in sys.path if p)})
