@@ -215,7 +215,7 @@ class SliceContext:
 
     async def _texts(self, spans: Sequence[Span]) -> Callable[[Span], str]:
         """The stored text of these spans, read now. Empty for what is not there any more."""
-        found = await texts_of(self._database, self._recorder.fence.tenant, spans)
+        found = await texts_of(self._database, self._recorder.fence.tenant, spans) if spans else ()
         texts = {span: text or "" for span, text in zip(spans, found, strict=True)}
         return lambda span: texts.get(span, "")
 

@@ -112,15 +112,16 @@ class FencedSaver(BaseCheckpointSaver[str]):
         self._database, self._fence, self._term, self._turn_key = database, fence, term, turn_key
         self._unsaved: dict[str, _Unsaved] = {}
         self._saved: dict[str, tuple[str, object]] = {}
+        self._looked = False
         self._found: CheckpointTuple | None = None
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         ns, wanted = _where(config)
         if wanted is None and (unsaved := self._unsaved.get(ns)):
             return CheckpointTuple(unsaved.config, unsaved.checkpoint, unsaved.metadata, None, [])
-        if not ns and wanted is None and self._found:
-            found, self._found = self._found, None
-            return found
+        if self._looked and not ns and wanted is None:
+            self._looked = False
+            return self._found
         async with self._database.transaction(self._fence.tenant) as connection:
             return await self._read(connection, ns, wanted)
 
@@ -178,6 +179,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
     async def begin(self, connection: Connection) -> Position | None:
         """Where the thread stands, read once for the claim. None: nothing was ever saved."""
         row = await (await connection.execute(LATEST, (self._fence.thread, ""))).fetchone()
+        self._looked = True
         if row is None:
             return None
         self._found = await self._completed(connection, "", row)
