@@ -6,7 +6,7 @@ a key's value. Imports no litellm.
 
 import asyncio
 import json
-import re
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +16,7 @@ from typing import Any
 
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice, parse_engine
+from offing.models.credentials import ADDRESSES
 from offing.models.engine import ENGINES
 
 DEFAULT = "OFFING_ENGINE"
@@ -52,6 +53,12 @@ class EngineFound:
     note: str = ""
 
 
+async def engines(env: Mapping[str, str] = os.environ) -> tuple[EngineFound, ...]:
+    """All that can be used here, model servers on this machine included, and providers that only lack a key."""
+    listed, servers = await asyncio.gather(asyncio.to_thread(engines_here, env), servers_here(env))
+    return (*listed, *servers)
+
+
 def engines_here(env: Mapping[str, str]) -> tuple[EngineFound, ...]:
     """The extractive engine, and each provider with or without its key. Asks nobody."""
     extractive = EngineFound(
@@ -66,13 +73,17 @@ async def servers_here(env: Mapping[str, str], seconds: float = 0.5) -> tuple[En
     return tuple(one for one in found if one is not None)
 
 
-def default_engine(role: str, env: Mapping[str, str]) -> EngineChoice:
-    """OFFING_ENGINE_<ROLE>, else OFFING_ENGINE, else extractive. Raises `InvalidInput` for an unusable value."""
-    own = f"{DEFAULT}_{re.sub(r'[^A-Z0-9]', '_', role.upper())}"
-    for name in (own, DEFAULT):
-        if text := env.get(name, "").strip():
-            return engine_named(text, name)
-    return EngineChoice()
+def default_choice(env: Mapping[str, str] = os.environ) -> EngineChoice:
+    """OFFING_ENGINE, else extractive. Raises `InvalidInput` for an unusable value."""
+    text = env.get(DEFAULT, "").strip()
+    return engine_named(text, DEFAULT) if text else EngineChoice()
+
+
+def role_choices(env: Mapping[str, str] = os.environ) -> dict[str, EngineChoice]:
+    """OFFING_ENGINE_<ROLE> by role name in lower case. Raises `InvalidInput` that names an unusable variable."""
+    prefix = f"{DEFAULT}_"
+    named = {name: text.strip() for name, text in env.items() if name.startswith(prefix) and name != ADDRESSES}
+    return {name.removeprefix(prefix).lower(): engine_named(text, name) for name, text in named.items() if text}
 
 
 def engine_named(text: str, field: str) -> EngineChoice:

@@ -9,7 +9,14 @@ import pytest
 
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice
-from offing.models.discover import default_engine, engine_named, engines_here, servers_here
+from offing.models.discover import (
+    default_choice,
+    engine_named,
+    engines,
+    engines_here,
+    role_choices,
+    servers_here,
+)
 
 
 def test_extractive_is_always_usable_and_providers_are_by_their_key_s_name() -> None:
@@ -66,20 +73,32 @@ class Listing:
         writer.close()
 
 
-def test_a_role_s_own_variable_wins_over_the_general_one() -> None:
-    env = {"OFFING_ENGINE": "litellm:openai/a", "OFFING_ENGINE_QUERY_ANALYSIS": "litellm:openai/b@0.5"}
-    assert default_engine("planner", env) == EngineChoice(engine="litellm", model="openai/a")
-    assert default_engine("query-analysis", env) == EngineChoice(engine="litellm", model="openai/b", temperature=0.5)
-    assert default_engine("planner", {}) == EngineChoice()
+async def test_all_of_it_comes_in_one_list() -> None:
+    nobody = {"OLLAMA_API_BASE": "http://127.0.0.1:9", "HOSTED_VLLM_API_BASE": "http://127.0.0.1:9"}
+    assert await engines(nobody) == engines_here(nobody)
+
+
+def test_roles_get_their_own_variable_and_the_rest_the_general_one() -> None:
+    env = {
+        "OFFING_ENGINE": "litellm:openai/a",
+        "OFFING_ENGINE_QUERY_ANALYSIS": "litellm:openai/b@0.5",
+        "OFFING_ENGINE_VERIFIER": "",
+        "OFFING_ENGINE_ADDRESSES": "http://10.0.0.5:8000",
+    }
+    assert default_choice(env) == EngineChoice(engine="litellm", model="openai/a")
+    assert role_choices(env) == {"query_analysis": EngineChoice(engine="litellm", model="openai/b", temperature=0.5)}
+    assert (default_choice({}), role_choices({})) == (EngineChoice(), {})
 
 
 @pytest.mark.parametrize("text", ["oracle", "litellm", "litellm:", "litellm:openai/a@warm", ":x"])
 def test_an_unusable_value_is_refused_by_its_variable(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        default_engine("planner", {"OFFING_ENGINE_PLANNER": text})
+        role_choices({"OFFING_ENGINE_PLANNER": text})
     assert caught.value.field == "OFFING_ENGINE_PLANNER"
     assert "litellm:provider/model" in caught.value.remedy
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match="OFFING_ENGINE"):
+        default_choice({"OFFING_ENGINE": text})
+    with pytest.raises(InvalidInput, match="--engine"):
         engine_named(text, "--engine")
 
 
