@@ -47,6 +47,8 @@ RUN_OUT: Example = {
     "title": None,
 }
 
+THREAD_OUT: Example = {"id": THREAD, "title": QUESTION, "created_at": AT, "runs": [RUN_OUT]}
+
 LIVE: Example = {"doing": "search_library: connection pooling", "since": AT, "worker_seen": AT}
 
 STEP: Example = {
@@ -152,7 +154,8 @@ EXAMPLES: dict[str, Example] = {
     "CancelIn": {"mode": "write"},
     "MessageIn": {"text": "Look at keep-alive time-outs as well."},
     "ReportOut": REPORT,
-    "ThreadOut": {"id": THREAD, "title": QUESTION, "created_at": AT, "runs": [RUN_OUT]},
+    "ThreadOut": THREAD_OUT,
+    "ThreadPage": {"items": [THREAD_OUT], "next": None},
     "SourceOut": SOURCE_OUT,
     "SourcePage": {"items": [SOURCE_OUT], "next": None, "total": 1},
     "CollectionOut": {"name": "undici", "count": 50},

@@ -100,6 +100,7 @@ class Feed:
     async def events(self) -> AsyncGenerator[Event]:
         """Raises NotFound at once when a run is not this tenant's, and Unauthorised when the caller is shut out."""
         async with self._bus.follow(self._tenant, self._open.keys()) as notices:
+            await self._check()
             quiet_since = self._clock()
             notice: Notice = Look()
             while True:
@@ -113,6 +114,11 @@ class Feed:
                     yield Beat()
                     quiet_since = self._clock()
                 notice = await notices.next(self._patience(quiet_since))
+
+    async def _check(self) -> None:
+        """Before anything is told: a stream that has begun can refuse nothing any more."""
+        async with self._database.transaction(self._tenant) as connection:
+            await views.check_runs(connection, list(self._open))
 
     def _patience(self, quiet_since: float) -> float:
         """Seconds until there is something to do without a notice."""

@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from offing.api.schemas import Problem
@@ -154,6 +155,8 @@ class Surprises:
 
         try:
             await self.app(scope, receive, noticed)
+        except ClientDisconnect:
+            return
         except Exception as error:
             if begun or scope["type"] != "http":
                 raise

@@ -1,6 +1,7 @@
 """Feeds as server-sent events: their encoding, places to resume from, and a response that no slow client holds up."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from uuid import UUID
@@ -8,11 +9,14 @@ from uuid import UUID
 import orjson
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
+from starlette.requests import ClientDisconnect
 from starlette.types import Send
 
 from offing.api import wire
 from offing.api.feed import Beat, EndSeen, Event, Feed, LiveSeen, RunSeen, StepSeen
 from offing.core.errors import InvalidInput, Unauthorised
+
+log = logging.getLogger(__name__)
 
 SEND_SECONDS = 20.0
 """A client that takes no byte for so long is dropped; it can come back with its last id."""
@@ -41,9 +45,17 @@ class EventStream(StreamingResponse):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async with aclosing(self._chunks) as chunks:
             async for chunk in chunks:
-                async with asyncio.timeout(SEND_SECONDS):
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                await _sent(send, chunk)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _sent(send: Send, chunk: bytes) -> None:
+    try:
+        async with asyncio.timeout(SEND_SECONDS):
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    except TimeoutError as error:
+        log.info("event stream dropped: its client takes nothing")
+        raise ClientDisconnect from error
 
 
 async def opened(feed: Feed, places: Places = None) -> EventStream:

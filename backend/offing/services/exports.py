@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
+import orjson
+
 from offing.core.rendering import to_html, to_json, to_markdown
 from offing.storage import reports_read, views
 from offing.storage.pool import Database

@@ -50,6 +50,8 @@ MARKS = """
 
 STATUS = "select status from run where id = %s"
 
+KNOWN = "select id from run where id = any(%s)"
+
 LINES = """
     select seq, kind, title, '{}'::jsonb, label, detail, ok, ms, tokens, turn, at, fence, null, null, null
       from step where run_id = %(run)s and seq > %(after)s and (%(kind)s::text is null or kind = %(kind)s)
@@ -149,6 +151,14 @@ async def status(connection: Connection, run: UUID) -> RunStatus:
     if row is None:
         raise NotFound("run", str(run))
     return RunStatus(row[0])
+
+
+async def check_runs(connection: Connection, wanted: Sequence[UUID]) -> None:
+    """Raises NotFound for the first run that is not there."""
+    known = {id for (id,) in await (await connection.execute(KNOWN, (list(wanted),))).fetchall()}
+    for run in wanted:
+        if run not in known:
+            raise NotFound("run", str(run))
 
 
 async def marks(connection: Connection, run: UUID, after: int = 0) -> str:

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query, Request
 from offing.api import wire
 from offing.api.auth import Known
 from offing.api.parts import Held
-from offing.api.routes.responses import NO_SOURCE, TOO_LARGE
+from offing.api.routes.responses import NO_SOURCE, TOO_LARGE, problems
 from offing.api.schemas import CollectionOut, ErasedOut, HitPage, PassageOut, SourceOut, SourcePage, UploadOut
 from offing.api.strict import StrictRoute
 from offing.api.uploads import MOST_REQUEST, received, taken_in
-from offing.services import library, views
+from offing.services import erasure, library, views
 from offing.services.library import LibraryScope
 
 router = APIRouter(prefix="/library", tags=["library"], route_class=StrictRoute)
@@ -95,11 +95,9 @@ async def get_source(caller: Known, held: Held, source_id: UUID) -> SourceOut:
     return wire.source_out(await library.source(held.database, caller.tenant, source_id))
 
 
-@router.delete("/sources/{source_id}", responses=NO_SOURCE)
+@router.delete("/sources/{source_id}", responses=NO_SOURCE | problems(_409="A run that has read it is still going on."))
 async def erase_source(caller: Known, held: Held, source_id: UUID) -> ErasedOut:
     """Erase a source: its bytes where nothing else uses them, its text, passages, and copies in steps and reports."""
-    from offing.services import erasure
-
     erased = await erasure.erase_source(held.database, caller.tenant, source_id)
     return ErasedOut(sources=erased.sources, snapshots=erased.snapshots, passages=erased.passages, steps=erased.steps)
 

@@ -1,0 +1,108 @@
+"""The API as a client meets it: a real server on a loopback port, a database of the test's own, two tenants."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import httpx
+import psycopg
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from pydantic import SecretStr
+
+from offing.api.__main__ import Server
+from offing.api.app import create_app
+from offing.clock import new_id
+from offing.services import access
+from offing.settings import Settings
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from tests.api.hands import Hands
+
+GRAPHS = "tests.api.graphs:quiet"
+
+
+@dataclass
+class Api:
+    """A running API, a client with the local tenant's key, and one with another tenant's."""
+
+    base: str
+    app: FastAPI
+    http: httpx.AsyncClient
+    """Of the local tenant."""
+    other: httpx.AsyncClient
+    """Of another tenant."""
+    nobody: httpx.AsyncClient
+    """Without a key."""
+    other_tenant: UUID
+    database: Database
+    hands: Hands
+    tenant: UUID = LOCAL_TENANT
+    keys: dict[str, str] = field(default_factory=dict[str, str])
+
+    async def submit(self, question: str = "Why is the sea salt?", **more: object) -> UUID:
+        response = await self.http.post("/api/v1/runs", json={"question": question, "graph": "quiet", **more})
+        assert response.status_code == 201, response.text
+        return UUID(response.json()["id"])
+
+
+@pytest.fixture
+def settings(app_url: str, redis_url: str) -> Settings:
+    return Settings(
+        app_database_url=SecretStr(app_url), redis_url=SecretStr(redis_url), lease_seconds=3, graphs=GRAPHS, port=0
+    )
+
+
+@pytest.fixture
+def other_tenant(owner_url: str) -> UUID:
+    tenant = new_id()
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("insert into app.tenant (id, name) values (%s, 'other')", (tenant,))
+    return tenant
+
+
+@asynccontextmanager
+async def serving(app: FastAPI, settings: Settings) -> AsyncGenerator[str]:
+    """The app on a free port; its base address."""
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="on")
+    server = Server(config, app, None)
+    server.capture_signals = _no_signals  # pyright: ignore[reportAttributeAccessIssue]
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        assert not task.done(), task.exception()
+        await asyncio.sleep(0.005)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        app.state.parts.live.wind_up()
+        server.should_exit = True
+        await asyncio.wait_for(task, 15)
+
+
+def _no_signals() -> object:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+@pytest.fixture
+async def api(settings: Settings, other_tenant: UUID, app_url: str) -> AsyncIterator[Api]:
+    app = create_app(settings)
+    async with Database(app_url, most=4) as database, serving(app, settings) as base:
+        mine = await access.create_key(database, LOCAL_TENANT, "mine")
+        theirs = await access.create_key(database, other_tenant, "theirs")
+        async with (
+            httpx.AsyncClient(base_url=base, headers=bearer(mine.key)) as http,
+            httpx.AsyncClient(base_url=base, headers=bearer(theirs.key)) as other,
+            httpx.AsyncClient(base_url=base) as nobody,
+        ):
+            hands = Hands(database, LOCAL_TENANT, app.state.parts.live)
+            yield Api(base, app, http, other, nobody, other_tenant, database, hands, LOCAL_TENANT, {"mine": mine.key})

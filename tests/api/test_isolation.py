@@ -1,0 +1,79 @@
+"""Another tenant's ids lead nowhere: every route that takes one answers as if the record did not exist."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import pytest
+
+from tests.api.conftest import Api
+
+
+@dataclass(frozen=True)
+class Mine:
+    """What the local tenant has, for the other one to try."""
+
+    run: UUID
+    thread: str
+    source: UUID
+    artefact: str
+
+
+@pytest.fixture
+async def mine(api: Api) -> Mine:
+    source = await api.hands.document()
+    run = await api.submit()
+    fence = await api.hands.claim(run)
+    await api.hands.report(fence, source)
+    thread = (await api.http.get(f"/api/v1/runs/{run}")).json()["thread_id"]
+    artefact = (await api.http.get(f"/api/v1/library/sources/{source}")).json()["artefact_id"]
+    return Mine(run, thread, source, artefact)
+
+
+def attempts(mine: Mine) -> list[tuple[str, str, object]]:
+    at = f"/api/v1/runs/{mine.run}"
+    return [
+        ("GET", at, None),
+        ("GET", f"{at}/wait?timeout=0.1", None),
+        ("GET", f"{at}/steps", None),
+        ("GET", f"{at}/steps/1", None),
+        ("GET", f"{at}/events", None),
+        ("GET", f"/api/v1/events?cursor={mine.run}:0", None),
+        ("GET", f"{at}/report", None),
+        ("GET", f"{at}/export?format=md", None),
+        ("GET", f"{at}/export?format=json", None),
+        ("GET", f"{at}/ratings", None),
+        ("POST", f"{at}/ratings", {"value": 1}),
+        ("POST", f"{at}/cancel", {"mode": "discard"}),
+        ("POST", f"{at}/pause", None),
+        ("POST", f"{at}/resume", None),
+        ("POST", f"{at}/messages", {"text": "Hello"}),
+        ("GET", f"/api/v1/threads/{mine.thread}", None),
+        ("POST", "/api/v1/runs", {"question": "Why is that?", "graph": "quiet", "thread_id": mine.thread}),
+        ("GET", f"/api/v1/library/sources/{mine.source}", None),
+        ("DELETE", f"/api/v1/library/sources/{mine.source}", None),
+        ("GET", f"/api/v1/library/passages?artefact={mine.artefact}&start=0&end=4", None),
+    ]
+
+
+async def test_ids_of_another_tenant_are_not_found_anywhere(api: Api, mine: Mine) -> None:
+    for method, path, body in attempts(mine):
+        response = await api.other.request(method, path, json=body)
+        assert response.status_code == 404, (method, path, response.text)
+    after = (await api.http.get(f"/api/v1/runs/{mine.run}")).json()
+    assert (after["status"], after["last_seq"]) == ("running", 2)
+    assert (await api.http.get(f"/api/v1/library/sources/{mine.source}")).status_code == 200
+
+
+async def test_the_same_ids_are_found_by_their_owner(api: Api, mine: Mine) -> None:
+    for method, path, _ in attempts(mine):
+        if method == "GET" and "events" not in path:
+            assert (await api.http.get(path)).status_code == 200, path
+
+
+async def test_lists_searches_and_figures_show_nothing_of_another_tenant(api: Api, mine: Mine) -> None:
+    for path in ("/api/v1/runs", "/api/v1/threads", "/api/v1/library", "/api/v1/library/search?q=salt"):
+        assert (await api.other.get(path)).json()["items"] == [], path
+        assert (await api.http.get(path)).json()["items"] != [], path
+    assert (await api.other.get("/api/v1/library/collections")).json() == []
+    assert 'graph="quiet"' not in (await api.other.get("/api/v1/metrics")).text
+    assert 'graph="quiet"' in (await api.http.get("/api/v1/metrics")).text

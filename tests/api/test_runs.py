@@ -1,0 +1,190 @@
+"""Submitting, reading, listing and steering runs over HTTP."""
+
+import asyncio
+from uuid import uuid4
+
+from offing.core.run import RunStatus
+from offing.core.step import StepDraft, StepKind
+from tests.api.conftest import Api
+
+
+async def test_a_submitted_run_is_stored_and_can_be_read(api: Api) -> None:
+    response = await api.http.post("/api/v1/runs", json={"question": " Why is the sea salt? ", "graph": "quiet"})
+    assert response.status_code == 201
+    made = response.json()
+    assert made["question"] == "Why is the sea salt?"
+    assert made["status"] == "queued"
+    assert made["engines"]["speaker"]["engine"] == "extractive"
+    detail = (await api.http.get(response.headers["location"])).json()
+    assert detail["id"] == made["id"]
+    assert (detail["marks"], detail["live"], detail["last_seq"]) == ("n", None, 1)
+
+
+async def test_the_same_idempotency_key_never_makes_two_runs(api: Api) -> None:
+    body = {"question": "Why is the sea salt?", "graph": "quiet"}
+    key = {"Idempotency-Key": "one"}
+    first = await api.http.post("/api/v1/runs", json=body, headers=key)
+    again = await api.http.post("/api/v1/runs", json=body, headers=key)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["id"] == again.json()["id"]
+    different = await api.http.post("/api/v1/runs", json=body | {"question": "Why is the sky blue?"}, headers=key)
+    assert different.status_code == 409
+    assert different.headers["content-type"] == "application/problem+json"
+    assert different.json()["remedy"]
+    assert (await api.other.post("/api/v1/runs", json=body, headers=key)).status_code == 201
+
+
+async def test_requests_with_one_key_at_the_same_moment_make_one_run(api: Api) -> None:
+    body = {"question": "Why is the sea salt?", "graph": "quiet"}
+    answers = await asyncio.gather(
+        *(api.http.post("/api/v1/runs", json=body, headers={"Idempotency-Key": "race"}) for _ in range(8))
+    )
+    assert sorted(a.status_code for a in answers) == [200] * 7 + [201], [a.text for a in answers]
+    assert len({a.json()["id"] for a in answers}) == 1
+
+
+async def test_bad_input_names_the_field_and_the_remedy(api: Api) -> None:
+    cases = [
+        ({"question": "Hi"}, "question"),
+        ({"question": "   \n  "}, "question"),
+        ({"question": "Why is the sea salt?", "budget": {"turns": 3000}}, "budget.turns"),
+        ({"question": "Why is the sea salt?", "depth": 3}, "depth"),
+        ({"question": "Why is the sea salt?", "graph": "no such"}, "graph"),
+        ({"question": "Why is the sea salt?", "graph": "quiet", "engines": {"cook": {}}}, "engines.cook"),
+        ({"question": "Why is the sea salt?", "deadline": "9999-12-31T23:59:59-12:00"}, "deadline"),
+        ({"question": "Why is the sea salt?", "seed": 2**63}, "seed"),
+        ({}, "question"),
+    ]
+    for body, field in cases:
+        response = await api.http.post("/api/v1/runs", json=body)
+        assert response.status_code == 422, body
+        problem = response.json()
+        assert problem["field"] == field, problem
+        assert problem["detail"]
+        assert problem["remedy"]
+    assert (await api.http.get("/api/v1/runs")).json()["items"] == []
+
+
+async def test_a_run_may_not_send_the_providers_key_to_a_server_elsewhere(api: Api) -> None:
+    def body(base: str) -> dict[str, object]:
+        engine = {"engine": "litellm", "model": "openai/x", "api_base": base}
+        return {"question": "Why is the sea salt?", "graph": "quiet", "engines": {"speaker": engine}}
+
+    for base in (
+        "https://evil.example/v1",
+        "http://169.254.169.254/",
+        "ftp://localhost",
+        "http://localhost@evil.example",
+        "http://[::1",
+    ):
+        refused = await api.http.post("/api/v1/runs", json=body(base))
+        assert refused.status_code == 422, base
+        assert refused.json()["field"] == "engines.speaker.api_base"
+    assert (await api.http.post("/api/v1/runs", json=body("http://127.0.0.1:11434/v1"))).status_code == 201
+
+
+async def test_a_follow_up_needs_a_thread_of_ones_own(api: Api) -> None:
+    run = await api.submit()
+    thread = (await api.http.get(f"/api/v1/runs/{run}")).json()["thread_id"]
+    follow_up = {"question": "And the lakes?", "graph": "quiet", "thread_id": thread}
+    assert (await api.other.post("/api/v1/runs", json=follow_up)).status_code == 404
+    assert (await api.http.post("/api/v1/runs", json=follow_up | {"thread_id": str(uuid4())})).status_code == 404
+    busy = await api.http.post("/api/v1/runs", json=follow_up)
+    assert busy.status_code == 409
+    await api.hands.end(await api.hands.claim(run))
+    assert (await api.http.post("/api/v1/runs", json=follow_up)).status_code == 201
+    shown = (await api.http.get(f"/api/v1/threads/{thread}")).json()
+    assert [r["question"] for r in shown["runs"]] == ["Why is the sea salt?", "And the lakes?"]
+    assert [t["id"] for t in (await api.http.get("/api/v1/threads")).json()["items"]] == [thread]
+
+
+async def test_pages_of_runs_hold_each_run_once_and_filters_narrow_them(api: Api) -> None:
+    made = [str(await api.submit(f"Question number {n}?")) for n in range(7)]
+    seen: list[str] = []
+    cursor: str | None = None
+    while True:
+        query = {"limit": 3} | ({"cursor": cursor} if cursor else {})
+        page = (await api.http.get("/api/v1/runs", params=query)).json()
+        seen += [run["id"] for run in page["items"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert seen == made[::-1]
+    found = (await api.http.get("/api/v1/runs", params={"q": "NUMBER 3"})).json()["items"]
+    assert [run["id"] for run in found] == [made[3]]
+    assert (await api.http.get("/api/v1/runs", params={"status": "done"})).json()["items"] == []
+    assert len((await api.http.get("/api/v1/runs", params={"graph": "quiet"})).json()["items"]) == 7
+
+
+async def test_a_made_up_cursor_is_refused_by_name(api: Api) -> None:
+    for cursor in ("x", "%%%", "MjAyNg", "=" * 5):
+        for path in ("/api/v1/runs", "/api/v1/threads", "/api/v1/library"):
+            response = await api.http.get(path, params={"cursor": cursor})
+            assert response.status_code == 422, (path, cursor)
+            assert response.json()["field"] == "cursor"
+
+
+async def test_pause_resume_steer_and_cancel_leave_their_marks(api: Api) -> None:
+    run = await api.submit()
+    at = f"/api/v1/runs/{run}"
+    paused = (await api.http.post(f"{at}/pause")).json()
+    assert (paused["status"], bool(paused["waiting_for"])) == ("paused", True)
+    assert (await api.http.post(f"{at}/resume")).json()["status"] == "queued"
+    told = await api.http.post(f"{at}/messages", json={"text": "Look at lakes, too."})
+    assert (told.status_code, told.json()["kind"], told.json()["title"]) == (201, "human", "Look at lakes, too.")
+    assert (await api.http.post(f"{at}/cancel")).json()["status"] == "cancelled"
+    assert (await api.http.post(f"{at}/cancel", json={"mode": "write"})).json()["status"] == "cancelled"
+    assert (await api.http.post(f"{at}/pause")).status_code == 409
+    assert (await api.http.post(f"{at}/messages", json={"text": "Hello?"})).status_code == 409
+    steps = (await api.http.get(f"{at}/steps")).json()["items"]
+    assert [s["kind"] for s in steps] == ["queued", "paused", "resumed", "human", "ended"]
+    assert (await api.http.get(at)).json()["marks"] == "nnhhn"
+
+
+async def test_a_running_run_tells_what_it_does_and_when_its_worker_was_seen(api: Api) -> None:
+    run = await api.submit()
+    await api.hands.claim(run)
+    unknown = (await api.http.get(f"/api/v1/runs/{run}")).json()["live"]
+    assert unknown["doing"] == "working"
+    await api.hands.live.doing(api.tenant, run, "search_library: salt")
+    live = (await api.http.get(f"/api/v1/runs/{run}")).json()["live"]
+    assert live["doing"] == "search_library: salt"
+    assert live["worker_seen"] is not None
+
+
+async def test_steps_come_in_pages_and_whole_one_by_one(api: Api) -> None:
+    run = await api.submit()
+    fence = await api.hands.claim(run)
+    await api.hands.append(fence, *(StepDraft(StepKind.TOOL, f"t{n}", {"n": n}, label="search") for n in range(5)))
+    await api.hands.append(fence, StepDraft(StepKind.PLAN, "p", {}, ok=False), StepDraft(StepKind.VERDICT, "v", {}))
+    at = f"/api/v1/runs/{run}/steps"
+    first = (await api.http.get(at, params={"limit": 4})).json()
+    assert ([s["seq"] for s in first["items"]], first["next"]) == ([1, 2, 3, 4], "4")
+    rest = (await api.http.get(at, params={"after": first["next"], "limit": 10})).json()
+    assert ([s["seq"] for s in rest["items"]], rest["next"]) == ([5, 6, 7, 8], None)
+    assert [s["seq"] for s in (await api.http.get(at, params={"kind": "plan"})).json()["items"]] == [7]
+    assert (await api.http.get(f"{at}/3")).json()["payload"] == {"n": 1}
+    assert (await api.http.get(f"{at}/99")).status_code == 404
+    assert (await api.http.get(f"/api/v1/runs/{run}")).json()["marks"] == "nsssssfv"
+
+
+async def test_waiting_answers_at_the_end_without_polling(api: Api) -> None:
+    run = await api.submit()
+    fence = await api.hands.claim(run)
+    waiting = asyncio.create_task(api.http.get(f"/api/v1/runs/{run}/wait", params={"timeout": 20}))
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    loop = asyncio.get_running_loop()
+    await api.hands.end(fence)
+    ended = loop.time()
+    response = await waiting
+    assert response.json()["status"] == RunStatus.DONE
+    assert loop.time() - ended < 0.5
+    again = await api.http.get(f"/api/v1/runs/{run}/wait", params={"timeout": 20})
+    assert again.json()["status"] == "done"
+
+
+async def test_waiting_ends_with_its_time_too(api: Api) -> None:
+    run = await api.submit()
+    response = await api.http.get(f"/api/v1/runs/{run}/wait", params={"timeout": 0.2})
+    assert response.json()["status"] == "queued"
