@@ -18,7 +18,7 @@ def content_hash(folder: Path) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Graph:
     """A graph that runs can name. Exposed through the entry point group `offing.graphs`."""
 
