@@ -4,10 +4,12 @@ A message is a hint with a run's id. It is acknowledged at once, because the tru
 """
 
 import sys
+import warnings
 from typing import Any
 from uuid import UUID
 
 from celery import Celery
+from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
 from offing.bus.wake import ADVANCE, QUEUE, broker_url, transport_options
@@ -63,7 +65,9 @@ def serve(settings: Settings, database_url: str, redis_url: str) -> None:
     concurrency = f"--concurrency={settings.worker_concurrency}"
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     setup_logging.connect(lambda **_: None, weak=False)  # ours stands; Celery would put its own in its place
-    app.worker_main(["worker", "--pool=threads", concurrency, *quiet, "--loglevel=WARNING"])
+    # Celery warns root because of pickle; only JSON with a run's id is accepted here.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    app.start(["--quiet", "worker", "--pool=threads", concurrency, *quiet, "--loglevel=WARNING"])
 
 
 @worker_ready.connect
