@@ -44,16 +44,21 @@ function enginesOf(run: RunDetail): string {
   return names.size > 0 ? [...names].join(", ") : "default engine";
 }
 
-/** What the run does or waits for, and for how long once that is worth saying. */
+/** What the run does or waits for, and for how long once that is worth saying. One line, so that nothing below moves. */
 function StateLine({ run }: { run: RunDetail }) {
   const active = !hasEnded(run);
   const now = useNow(1_000, active);
   const stream = useStreamState();
   if (!active) return <EndedLine run={run} />;
+  const silent = run.status === "running" && run.live?.worker_seen ? since(run.live.worker_seen, now) : 0;
+  if (stream === "lost")
+    return <span className="run-doing run-lost">connection lost, trying again; the run goes on</span>;
+  if (silent > SILENT_SECONDS) {
+    return <span className="run-doing run-lost num">no sign of its worker for {span(silent)}; another takes over</span>;
+  }
   return (
     <span className="run-doing">
       <Doing run={run} now={now} />
-      {stream === "lost" && <span className="run-lost"> · connection lost, trying again; the run goes on</span>}
     </span>
   );
 }
@@ -76,14 +81,12 @@ function Doing({ run, now }: { run: RunDetail; now: number }) {
   if (run.status === "waiting") return <>for {run.waiting_for ?? "something it does not name"}</>;
   if (!run.live) return <>between two steps</>;
   const { verb, object } = doingWords(run.live.doing);
-  const silent = run.live.worker_seen ? since(run.live.worker_seen, now) : 0;
   return (
     <>
-      {verb} {object && <b>{object}</b>}
+      <span className="run-doing-what" title={object}>
+        {verb} {object && <b>{object}</b>}
+      </span>
       <Lasting from={run.live.since} now={now} />
-      {silent > SILENT_SECONDS && (
-        <span className="run-lost"> · no sign of its worker for {span(silent)}; another takes over by itself</span>
-      )}
     </>
   );
 }

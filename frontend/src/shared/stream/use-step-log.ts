@@ -1,5 +1,5 @@
 import { skipToken, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useEffect } from "react";
+import { useCallback, useEffect, useMemo } from "react";
 import { fetchSteps, STEP_PAGE } from "../api/runs";
 import { changeLog, logKey } from "./apply-events";
 import { EMPTY_LOG, missingPages, reaching, type StepLog, withSteps } from "./step-log";
@@ -13,17 +13,17 @@ export interface HeldSteps {
 /** The run's steps as far as they are held; `last` is the highest number known from the run itself. */
 export function useStepLog(run: string, last: number): HeldSteps {
   const client = useQueryClient();
-  const { data: log = EMPTY_LOG } = useQuery<StepLog>({
+  const { data: held = EMPTY_LOG } = useQuery<StepLog>({
     queryKey: logKey(run),
     queryFn: skipToken,
     staleTime: Number.POSITIVE_INFINITY,
   });
-  useEffect(() => changeLog(client, run, (held) => reaching(held, last)), [client, run, last]);
+  useEffect(() => changeLog(client, run, (was) => reaching(was, last)), [client, run, last]);
 
   const need = useCallback(
     (from: number, to: number) => {
-      const held = reaching(client.getQueryData<StepLog>(logKey(run)) ?? EMPTY_LOG, last);
-      for (const page of missingPages(held, from, to)) {
+      const known = reaching(client.getQueryData<StepLog>(logKey(run)) ?? EMPTY_LOG, last);
+      for (const page of missingPages(known, from, to)) {
         client
           .fetchQuery({
             queryKey: ["steps-page", run, page],
@@ -37,5 +37,6 @@ export function useStepLog(run: string, last: number): HeldSteps {
     },
     [client, run, last],
   );
+  const log = useMemo(() => reaching(held, last), [held, last]);
   return { log, need };
 }

@@ -1,0 +1,115 @@
+/** Records as the server sends them, with what a test cares about put in. */
+
+import type { Source } from "@/shared/api/library";
+import type { Report } from "@/shared/api/reports";
+import type { RunDetail, Step } from "@/shared/api/runs";
+
+export const RUN_ID = "00000000-0000-4000-8000-000000000001";
+export const THREAD_ID = "00000000-0000-4000-8000-000000000002";
+export const ARTEFACT_ID = "00000000-0000-4000-8000-000000000003";
+export const SOURCE_ID = "00000000-0000-4000-8000-000000000004";
+const AT = "2026-03-01T10:00:00Z";
+
+export function aRun(part: Partial<RunDetail> = {}): RunDetail {
+  return {
+    id: RUN_ID,
+    thread_id: THREAD_ID,
+    question: "How does undici reuse connections?",
+    graph: "agentflow",
+    graph_version: "77af",
+    status: "running",
+    stop_reason: null,
+    waiting_for: null,
+    error: null,
+    engines: {},
+    budget: { turns: 12, tokens: null, usd: null, seconds: null },
+    spent: { turns: 2, tokens: 0, usd: 0, seconds: 4 },
+    deadline: null,
+    last_seq: 0,
+    created_at: AT,
+    started_at: AT,
+    ended_at: null,
+    title: null,
+    live: null,
+    marks: "",
+    ...part,
+  };
+}
+
+export function aStep(seq: number, part: Partial<Step> = {}): Step {
+  return {
+    run_id: RUN_ID,
+    seq,
+    kind: "tool",
+    label: "search",
+    title: `Step number ${seq}`,
+    detail: "",
+    ok: true,
+    ms: 40,
+    tokens: 0,
+    turn: 1,
+    at: AT,
+    ...part,
+  };
+}
+
+export function steps(from: number, to: number): Step[] {
+  return Array.from({ length: to - from + 1 }, (_, at) => aStep(from + at));
+}
+
+export function aReport(part: Partial<Report> = {}): Report {
+  return {
+    run_id: RUN_ID,
+    version: 1,
+    status: "complete",
+    reason: "answered",
+    title: "Connections in undici",
+    answer: { id: "s1", text: "A client keeps one connection.", citations: [1], supported: true, rejected: [] },
+    sections: [
+      {
+        heading: "Details",
+        sentences: [
+          {
+            id: "s2",
+            text: "It is always faster.",
+            citations: [],
+            supported: false,
+            rejected: ["The quote is not there."],
+          },
+        ],
+      },
+    ],
+    citations: [
+      {
+        number: 1,
+        artefact_id: ARTEFACT_ID,
+        source_id: SOURCE_ID,
+        title: "undici: Client",
+        start: 20,
+        end: 48,
+        quote: "keeps one connection open",
+        verified: true,
+      },
+    ],
+    limits: "No measurement was found.",
+    written_by: "extractive",
+    created_at: AT,
+    ...part,
+  };
+}
+
+export function aSource(part: Partial<Source> = {}): Source {
+  return {
+    id: SOURCE_ID,
+    collection: "undici",
+    name: "docs/Client.md",
+    title: "undici: Client",
+    media_type: "text/markdown",
+    bytes: 18_231,
+    length: 18_000,
+    artefact_id: ARTEFACT_ID,
+    snapshot: "9f3c11aa22bb33cc44dd55ee66ff7788990021",
+    added_at: AT,
+    ...part,
+  };
+}

@@ -1,0 +1,53 @@
+/** The network of tests: every route that the page reads on its own, with quiet answers. A test puts its own before. */
+
+import { HttpResponse, http } from "msw";
+import { setupServer } from "msw/node";
+import { ARTEFACT_ID, aReport, aRun, aSource, SOURCE_ID } from "./builders";
+
+export function at(path: string): string {
+  return `${location.origin}/api/v1${path}`;
+}
+
+export function problem(status: number, title: string, more: Record<string, string> = {}) {
+  return HttpResponse.json({ type: "about:blank", title, status, detail: title, ...more }, { status });
+}
+
+export const server = setupServer(
+  http.get(at("/session"), () => HttpResponse.json({ tenant: "local", csrf_token: "token-of-this-session" })),
+  http.get(at("/tenant"), () =>
+    HttpResponse.json({ name: "local", training_opt_in: false, daily_spend_usd: null, spent_today_usd: 0 }),
+  ),
+  http.get(at("/graphs"), () =>
+    HttpResponse.json([
+      { name: "agentflow", title: "AgentFlow", description: "", version: "77af", roles: ["planner"], diagram: "" },
+    ]),
+  ),
+  http.get(at("/engines"), () =>
+    HttpResponse.json([{ name: "extractive", available: true, models: [], note: "No language model." }]),
+  ),
+  http.get(at("/runs"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/runs/:id"), () => HttpResponse.json(aRun())),
+  http.get(at("/runs/:id/steps"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport())),
+  http.get(at("/runs/:id/ratings"), () => HttpResponse.json([])),
+  http.get(at("/threads/:id"), ({ params }) =>
+    HttpResponse.json({ id: params.id, title: "", created_at: "2026-03-01T10:00:00Z", runs: [] }),
+  ),
+  http.get(at("/library"), () => HttpResponse.json({ items: [aSource()], next: null, total: 1 })),
+  http.get(at("/library/collections"), () => HttpResponse.json([{ name: "undici", count: 41 }])),
+  http.get(at("/library/search"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/library/passages"), () =>
+    HttpResponse.json({
+      artefact_id: ARTEFACT_ID,
+      source_id: SOURCE_ID,
+      title: "undici: Client",
+      name: "docs/Client.md",
+      start: 20,
+      end: 48,
+      before: "A client is made for one origin and ",
+      text: "keeps one connection open",
+      after: " until it is closed.",
+      snapshot: "9f3c11aa22bb33cc44dd55ee66ff7788990021",
+    }),
+  ),
+);
