@@ -1,9 +1,6 @@
 """A real worker process for tests, on the test's own database and the session's Valkey."""
 
-import os
-import signal
-import subprocess
-import sys
+import asyncio
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -22,33 +19,9 @@ from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
+from tests.workers.processes import GRAPHS, Worker, spawn
 
-GRAPHS = "tests.workers.graphs:counting,tests.workers.graphs:noop,tests.workers.graphs:broken"
-
-ROOT = Path(__file__).parents[2]
-
-
-@dataclass
-class Worker:
-    """A worker process that a test may kill, stop and continue."""
-
-    child: subprocess.Popen[bytes]
-    log: Path
-
-    def signal(self, number: signal.Signals) -> None:
-        os.kill(self.child.pid, number)
-
-    def kill(self) -> None:
-        self.child.kill()
-        self.child.wait()
-
-    def finish(self, seconds: float = 30) -> int:
-        """SIGTERM, and wait for the drain; the exit code."""
-        self.child.terminate()
-        return self.child.wait(seconds)
-
-
-StartWorker = Callable[[], Worker]
+StartWorker = Callable[..., Worker]
 
 
 @pytest.fixture
@@ -58,8 +31,9 @@ def start_worker(app_url: str, redis_url: str) -> Iterator[StartWorker]:
     with tempfile.TemporaryDirectory() as folder:
 
         def start(**more: str) -> Worker:
-            worker = _start(Path(folder), len(started), app_url, redis_url, more)
+            worker = spawn(Path(folder), str(len(started)), app_url, redis_url, **more)
             started.append(worker)
+            worker.await_ready()
             return worker
 
         yield start
@@ -67,33 +41,6 @@ def start_worker(app_url: str, redis_url: str) -> Iterator[StartWorker]:
             worker.child.kill()
             worker.child.wait()
             print(f"worker {worker.child.pid} wrote:\n{worker.log.read_text()}")
-
-
-def _start(folder: Path, number: int, app_url: str, redis_url: str, more: dict[str, str]) -> Worker:
-    ready, log = folder / f"ready{number}", folder / f"log{number}"
-    environment = {
-        **os.environ,
-        "OFFING_APP_DATABASE_URL": app_url,
-        "REDIS_URL": redis_url,
-        "OFFING_READY_FILE": str(ready),
-        "OFFING_LEASE_SECONDS": "3",
-        "OFFING_HEARTBEAT_SECONDS": "0.75",
-        "OFFING_SWEEP_SECONDS": "1",
-        "OFFING_WORKER_CONCURRENCY": "20",
-        "OFFING_GRAPHS": GRAPHS,
-        "PYTHONPATH": str(ROOT),
-        **more,
-    }
-    with log.open("wb") as out:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "offing_workers"], env=environment, stdout=out, stderr=out, cwd=folder
-        )
-    give_up = time.monotonic() + 40
-    while not ready.exists():
-        if child.poll() is not None or time.monotonic() > give_up:
-            raise AssertionError(f"the worker did not start:\n{log.read_text()}")
-        time.sleep(0.02)
-    return Worker(child, log)
 
 
 @dataclass
@@ -119,8 +66,6 @@ class Platform:
 
     async def until(self, id: UUID, wanted: Callable[[RunRow], bool], seconds: float = 30) -> RunRow:
         """The run once it is as wanted."""
-        import asyncio
-
         give_up = time.monotonic() + seconds
         while not wanted(row := await self.run(id)):
             if time.monotonic() > give_up:

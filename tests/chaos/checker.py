@@ -1,0 +1,219 @@
+"""What must be true of every run, whatever was killed while it worked. Pure: rows in, violations out.
+
+The only home of the invariants that faults are judged by. Knows neither faults nor how rows are read.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+ENDED = {"done", "failed", "cancelled", "dead"}
+
+Key = tuple[int, str, int]
+"""Superstep, path, ordinal."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    status: str
+    stop_reason: str | None
+    fence: int
+    next_seq: int
+    turns: int
+    tokens: int
+    usd: Decimal
+    reserved_usd: Decimal
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    seq: int
+    kind: str
+    fence: int
+    key: Key | None
+    turn: int
+    tokens: int
+    at: datetime
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFacts:
+    """A checkpoint."""
+
+    ns: str
+    id: str
+    parent: str | None
+    fence: int
+    superstep: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """A role call as stored for trainers."""
+
+    seq: int
+    usd: Decimal
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFacts:
+    version: int
+    seq: int
+    status: str
+    reason: str
+    body: dict[str, Any]
+    quotes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Everything that a run left in the database."""
+
+    run: RunFacts
+    steps: tuple[StepFacts, ...]
+    saved: tuple[SavedFacts, ...]
+    calls: tuple[CallFacts, ...]
+    reports: tuple[ReportFacts, ...]
+
+    def of_kind(self, *kinds: str) -> list[StepFacts]:
+        return [s for s in self.steps if s.kind in kinds]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call at its source: an engine was really asked, and is paid."""
+
+    role: str
+    turn: int
+    pid: int
+
+
+def violations(rows: Rows) -> list[str]:
+    """Every broken promise, in words. Empty: none."""
+    rules = (sequence, keys, fences, chain, ending, sums, journal, one_report)
+    return [f"{rule.__name__}: {complaint}" for rule in rules for complaint in rule(rows)]
+
+
+def sequence(rows: Rows) -> Iterable[str]:
+    """Steps run 1..n without a gap, and the run knows how many there are."""
+    seqs = [s.seq for s in rows.steps]
+    if seqs != list(range(1, len(seqs) + 1)):
+        yield f"steps are {_gaps(seqs)}"
+    if rows.run.next_seq != len(seqs) + 1:
+        yield f"the run counts {rows.run.next_seq - 1} steps, there are {len(seqs)}"
+
+
+def keys(rows: Rows) -> Iterable[str]:
+    """One step for each place in the graph's execution."""
+    for key, times in Counter(s.key for s in rows.steps if s.key).items():
+        if times > 1:
+            yield f"{key} was recorded {times} times"
+
+
+def fences(rows: Rows) -> Iterable[str]:
+    """Nobody writes after a later owner did."""
+    owned = [s for s in rows.steps if s.fence]
+    for before, after in pairwise(owned):
+        if after.fence < before.fence:
+            yield f"step {after.seq} has fence {after.fence} after {before.fence}"
+    for what, fence in [(f"step {s.seq}", s.fence) for s in owned] + [
+        (f"checkpoint {c.id}", c.fence) for c in rows.saved
+    ]:
+        if fence > rows.run.fence:
+            yield f"{what} has fence {fence}, the run has {rows.run.fence}"
+    for before, after in pairwise(sorted(rows.saved, key=lambda c: c.at)):
+        if after.fence < before.fence:
+            yield f"checkpoint {after.id} of fence {after.fence} was saved after one of fence {before.fence}"
+
+
+def chain(rows: Rows) -> Iterable[str]:
+    """Checkpoints follow one another: one root, no parent with two children, no lost parent, supersteps grow."""
+    known = {(c.ns, c.id): c for c in rows.saved}
+    for (ns, parent), children in Counter((c.ns, c.parent) for c in rows.saved).items():
+        if children > 1:
+            yield f"{children} checkpoints follow {parent} in {ns!r}"
+    for c in rows.saved:
+        before = known.get((c.ns, c.parent)) if c.parent else None
+        if c.parent and before is None:
+            yield f"checkpoint {c.id} follows {c.parent}, which is not there"
+        if before and before.superstep >= c.superstep:
+            yield f"checkpoint {c.id} of superstep {c.superstep} follows superstep {before.superstep}"
+
+
+def ending(rows: Rows) -> Iterable[str]:
+    """The run has ended, said so once, and nothing came after."""
+    run, ends = rows.run, rows.of_kind("ended")
+    if run.status not in ENDED or run.ended_at is None:
+        yield f"the run is {run.status}"
+    if len(ends) != 1:
+        yield f"it ended {len(ends)} times"
+    if not rows.steps or rows.steps[-1].kind != "ended":
+        yield "its last step is not its end"
+    if ends and (ends[-1].payload.get("status"), ends[-1].payload.get("stop_reason")) != (run.status, run.stop_reason):
+        yield f"its end says {ends[-1].payload}, the run {run.status}, {run.stop_reason}"
+
+
+def sums(rows: Rows) -> Iterable[str]:
+    """What the run counts is what its steps and calls add up to, and nothing is left set aside."""
+    run, failed = rows.run, rows.of_kind("failure")
+    turns = max((s.turn for s in rows.steps), default=0)
+    tokens = sum(s.tokens for s in rows.steps)
+    usd = sum((c.usd for c in rows.calls), Decimal(0))
+    usd += sum((Decimal(s.payload.get("usage", {}).get("usd", 0)) for s in failed), Decimal(0))
+    for name, counted, total in (("turns", run.turns, turns), ("tokens", run.tokens, tokens), ("usd", run.usd, usd)):
+        if counted != total:
+            yield f"the run counts {counted} {name}, its steps {total}"
+    if run.reserved_usd:
+        yield f"{run.reserved_usd} usd are still set aside"
+
+
+def journal(rows: Rows) -> Iterable[str]:
+    """Every role call has its row for trainers, and only those."""
+    answered = {s.seq for s in rows.steps if "role" in s.payload and s.kind != "failure"}
+    stored = [c.seq for c in rows.calls]
+    if sorted(stored) != sorted(answered):
+        yield f"role calls are steps {sorted(answered)}, their rows {sorted(stored)}"
+
+
+def one_report(rows: Rows) -> Iterable[str]:
+    """A run that was not cancelled has one report, beside its step."""
+    said, stored = [s.seq for s in rows.of_kind("report")], [r.seq for r in rows.reports]
+    if said != stored:
+        yield f"report steps {said}, stored reports {stored}"
+    if rows.run.status != "cancelled" and len(stored) != 1:
+        yield f"{len(stored)} reports"
+
+
+def one_tool_call_a_turn(rows: Rows, turns: int) -> Iterable[str]:
+    """For a graph that acts once a turn."""
+    used = [s.turn for s in rows.of_kind("tool")]
+    if used != list(range(1, turns + 1)):
+        yield f"tool calls at turns {_gaps(used)}, expected 1..{turns}"
+
+
+def paid_once(rows: Rows, asked: Sequence[Asked], losses: int) -> Iterable[str]:
+    """An engine is asked once a recorded call, and at most once more for each time that the run lost its worker."""
+    recorded = Counter((s.payload["role"], s.turn) for s in rows.steps if "role" in s.payload)
+    times = Counter((a.role, a.turn) for a in asked)
+    for call, count in times.items():
+        if recorded[call] == 0:
+            yield f"{call} was asked {count} times and never recorded"
+    for call, count in recorded.items():
+        if times[call] < count:
+            yield f"{call} is recorded {count} times but was asked {times[call]} times"
+    repeats = sum(max(0, times[call] - count) for call, count in recorded.items())
+    if repeats > losses:
+        yield f"{repeats} calls were asked again, the run lost its worker {losses} times"
+
+
+def _gaps(found: list[int]) -> str:
+    jumps = [f"{a} then {b}" for a, b in pairwise(found) if b != a + 1]
+    return f"{found[:1]}…{found[-1:]} ({len(found)}) with {', '.join(jumps[:5]) or 'no jump'}"

@@ -1,0 +1,86 @@
+"""A stage a module, and the moments at which a module's fault strikes."""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from offing.bus.hints import BusHints
+from offing.services.library import Upload, ingest_uploads
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from tests.chaos import checker
+from tests.chaos.library import DOCUMENTS
+from tests.chaos.stage import Stage, raised, struck
+from tests.chaos.trial import Client, Kind, Moment, Trial
+
+SEED = int(os.environ.get("CHAOS_SEED", "0"))
+"""Another one strikes at other moments."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes `moment` runs once for each of `--moments`."""
+    if "moment" in metafunc.fixturenames:
+        fault = metafunc.function.__name__.removeprefix("test_").replace("_", " ")
+        count = int(str(metafunc.config.getoption("--moments")))
+        moments = [Moment(fault, n, SEED) for n in range(1, count + 1)]
+        metafunc.parametrize("moment", moments, ids=[f"moment-{m.number}-seed-{m.seed}" for m in moments])
+
+
+@contextmanager
+def staged() -> Generator[Stage]:
+    """A stage with the library in it."""
+    with tempfile.TemporaryDirectory(prefix="offing-chaos-", ignore_cleanup_errors=True) as folder:
+        stage = raised(Path(folder))
+        try:
+            asyncio.run(_fill(stage))
+            yield stage
+        finally:
+            struck(stage)
+
+
+async def _fill(stage: Stage) -> None:
+    uploads = [Upload(name, text.encode()) for name, text in DOCUMENTS.items()]
+    async with Database(stage.servers.app_url, most=2) as database:
+        taken = await ingest_uploads(database, LOCAL_TENANT, uploads)
+    assert {i.outcome for i in taken} == {"added"}, taken
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with staged() as stage:
+        yield stage
+
+
+@pytest.fixture(scope="session")
+def plain() -> dict[Kind, checker.Rows]:
+    """What undisturbed runs of each kind leave."""
+    with staged() as stage:
+        stage.lone_worker()
+        trial = asyncio.run(_undisturbed(stage))
+        left = {s.kind: stage.facts(s.run) for s in trial.subjects}
+        assert [checker.violations(rows) for rows in left.values()] == [[], []]
+        return left
+
+
+async def _undisturbed(stage: Stage) -> Trial:
+    async with connected(stage) as client:
+        trial = await client.trial(Moment("nothing", 0, 0), "steady", "agentflow")
+        trial.until_ended()
+        return trial
+
+
+@asynccontextmanager
+async def connected(stage: Stage) -> AsyncGenerator[Client]:
+    async with Database(stage.servers.app_url, most=4) as database, BusHints(stage.servers.redis_url) as hints:
+        yield Client(stage, database, hints)
+
+
+@pytest.fixture
+async def client(stage: Stage) -> AsyncIterator[Client]:
+    async with connected(stage) as client:
+        yield client

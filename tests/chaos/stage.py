@@ -1,0 +1,192 @@
+"""A private stage for faults: servers of its own that may be killed, workers that come and go, and what they left.
+
+Reads the database as its owner over short-lived connections, so that a restarted server is no surprise here.
+"""
+
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psutil
+import psycopg
+import redis
+
+from offing.local.datadir import Layout, prepare
+from offing.local.keyvalue import KeyValue
+from offing.local.postgres import Postgres
+from offing.local.servers import Servers, addresses
+from offing.local.supervisor import Supervisor
+from offing.resources import migrations_dir
+from offing.settings import Settings
+from offing.storage.migrate import migrate
+from tests.chaos import checker
+from tests.workers.processes import Worker, spawn
+
+SLOW_MS = 200
+"""What a call of the model-free engine takes here."""
+
+
+@dataclass
+class Stage:
+    """Postgres keeps what it committed, as in production; Valkey keeps nothing on disk."""
+
+    folder: Path
+    paths: Layout
+    servers: Servers
+    supervisor: Supervisor
+    workers: list[Worker] = field(default_factory=list[Worker])
+    started: int = 0
+
+    @property
+    def calls(self) -> Path:
+        return self.folder / "calls"
+
+    # Workers ----------------------------------------------------------------------------------------------------------
+
+    def spawn_worker(self, **more: str) -> Worker:
+        """A worker that is starting."""
+        self.started += 1
+        environment = {"CHAOS_CALLS": str(self.calls), "CHAOS_SLOW_MS": str(SLOW_MS), **more}
+        name, servers = f"worker{self.started}", self.servers
+        worker = spawn(
+            self.folder, name, servers.app_url, servers.redis_url, module="tests.chaos.worker", **environment
+        )
+        self.workers.append(worker)
+        return worker
+
+    def lone_worker(self) -> Worker:
+        """The one worker that runs; started, or chosen, when there is not exactly one."""
+        for worker in [w for w in self.workers if not w.alive()]:
+            self.workers.remove(worker)
+        for worker in self.workers[:-1]:
+            self.dismiss(worker)
+        worker = self.workers[0] if self.workers else self.spawn_worker()
+        worker.await_ready()
+        return worker
+
+    def dismiss(self, worker: Worker) -> None:
+        worker.signal(signal.SIGCONT)
+        worker.kill()
+        self.workers.remove(worker)
+
+    # Servers ----------------------------------------------------------------------------------------------------------
+
+    def kill_server(self, name: str, number: signal.Signals) -> None:
+        """Send a signal to a server's process and wait until it is gone."""
+        server = psutil.Process(self.supervisor.pid(name))
+        server.send_signal(number)
+        self.until(f"{name} to end", lambda: server.status() == psutil.STATUS_ZOMBIE, 10)
+
+    def restart(self, name: str) -> None:
+        self.supervisor.restart(name)
+
+    def flush(self) -> None:
+        with redis.Redis.from_url(self.servers.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
+            client.flushall()  # pyright: ignore[reportUnknownMemberType]
+
+    # What is in the database ------------------------------------------------------------------------------------------
+
+    def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Rows by any statement, as the owner; asked again for a while when the server is away."""
+        give_up = time.monotonic() + 20
+        while True:
+            try:
+                with psycopg.connect(self.servers.owner_url, autocommit=True, connect_timeout=3) as connection:
+                    return connection.execute(query.encode(), parameters).fetchall()
+            except psycopg.OperationalError:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.02)
+
+    def until(self, what: str, wanted: Callable[[], bool], seconds: float = 30) -> None:
+        give_up = time.monotonic() + seconds
+        while not wanted():
+            assert time.monotonic() < give_up, f"waited {seconds:g} s for {what}"
+            time.sleep(0.01)
+
+    def asked(self, seed: int) -> list[checker.Asked]:
+        """What engines were really asked for the run with this seed."""
+        lines = self.calls.read_text().splitlines() if self.calls.exists() else []
+        parts = [line.split() for line in lines]
+        return [checker.Asked(role, int(turn), int(pid)) for s, role, turn, pid in parts if int(s) == seed]
+
+    def owner(self, run: UUID) -> int | None:
+        """Pid of the worker that holds a run. None: nobody does."""
+        ((owner,),) = self.rows("select owner from app.run where id = %s and status = 'running'", run) or [(None,)]
+        return None if owner is None else int(owner.split(":")[1])
+
+    def facts(self, run: UUID) -> checker.Rows:
+        return facts(self, run)
+
+
+def raised(folder: Path) -> Stage:
+    """Servers up and migrated. Take it down with `struck`."""
+    settings = Settings(home=folder / "home", database_url=None, redis_url=None)
+    paths, supervisor = prepare(settings.home), Supervisor()
+    try:
+        supervisor.start([KeyValue(paths, durable=False), Postgres(paths, durable=True)])
+        servers = addresses(settings, paths)
+        migrate(servers.owner_url, folder=migrations_dir(), app_role=servers.app_role)
+    except BaseException:
+        supervisor.stop()
+        raise
+    return Stage(folder, paths, servers, supervisor)
+
+
+def struck(stage: Stage) -> None:
+    """Everything stopped and cleared away; what the workers wrote goes to the test's output."""
+    for worker in stage.workers:
+        worker.signal(signal.SIGCONT) if worker.alive() else None
+        worker.kill()
+    for log in sorted(stage.folder.glob("worker*.log")):
+        print(f"{log.name}:\n{log.read_text()}", file=sys.stderr)
+    stage.supervisor.stop()
+    shutil.rmtree(stage.paths.run, ignore_errors=True)
+
+
+RUN = """
+    select status, stop_reason, fence, next_seq, turns, tokens, usd, reserved_usd, ended_at from app.run where id = %s
+"""
+
+STEPS = """
+    select seq, kind, fence, superstep, path, ordinal, turn, tokens, at, payload from app.step where run_id = %s
+     order by seq
+"""
+
+SAVED = """
+    select ns, checkpoint_id, parent_id, fence, superstep, created_at from app.checkpoint where run_id = %s
+     order by superstep
+"""
+
+CALLS = "select seq, usd, prompt_tokens + completion_tokens from app.turn where run_id = %s order by seq"
+
+REPORTS = "select version, seq, status, reason, body from app.report where run_id = %s order by version"
+
+QUOTES = "select quote from app.citation where run_id = %s and version = %s order by number"
+
+
+def facts(stage: Stage, run: UUID) -> checker.Rows:
+    """What a run left, as the checker reads it."""
+    (found,) = stage.rows(RUN, run)
+    return checker.Rows(
+        checker.RunFacts(*found),
+        tuple(_step(row) for row in stage.rows(STEPS, run)),
+        tuple(checker.SavedFacts(*row) for row in stage.rows(SAVED, run)),
+        tuple(checker.CallFacts(*row) for row in stage.rows(CALLS, run)),
+        tuple(
+            checker.ReportFacts(*row, quotes=tuple(q for (q,) in stage.rows(QUOTES, run, row[0])))
+            for row in stage.rows(REPORTS, run)
+        ),
+    )
+
+
+def _step(row: tuple[Any, ...]) -> checker.StepFacts:
+    seq, kind, fence, superstep, path, ordinal, turn, tokens, at, payload = row
+    key = None if superstep is None else (superstep, path, ordinal)
+    return checker.StepFacts(seq, kind, fence, key, turn, tokens, at, payload)

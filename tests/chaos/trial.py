@@ -1,0 +1,167 @@
+"""Runs on which a fault is tried: what they are asked, when it struck them, and what is expected of them then."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+from uuid import UUID
+
+from offing.bus.hints import BusHints
+from offing.core.model import EngineChoice
+from offing.core.run import Budget
+from offing.services.graphs import installed
+from offing.services.runs import RunRequest, submit
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from tests.chaos import checker
+from tests.chaos.stage import Stage
+from tests.workers.processes import GRAPHS
+
+Kind = Literal["steady", "varying", "agentflow"]
+
+TURNS = 60
+
+DELAY_MS = 25
+"""What a scripted call takes, so that a run lasts a few seconds."""
+
+QUESTION = "Why do lighthouses flash, and how does a Fresnel lens save light and glass?"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One of the moments of a fault: its number from 1, and dice that fall the same way each time."""
+
+    fault: str
+    number: int
+    seed: int
+
+    @property
+    def dice(self) -> random.Random:
+        return random.Random(f"{self.fault} {self.seed} {self.number}")
+
+    def __str__(self) -> str:
+        return f"moment {self.number} of {self.fault}, CHAOS_SEED={self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One run of a trial. `seed` tells its calls from those of others."""
+
+    kind: Kind
+    run: UUID
+    seed: int
+
+
+@dataclass
+class Trial:
+    """The runs of one moment. `struck_at`: when the fault struck, by this machine's clock, which is also Postgres's."""
+
+    stage: Stage
+    moment: Moment
+    subjects: list[Subject] = field(default_factory=list[Subject])
+    struck_at: datetime | None = None
+
+    def until_calls(self, subject: Subject, calls: int) -> None:
+        """Wait until a run has made so many calls, and a little longer, so that a fault strikes anywhere in a call."""
+        self.stage.until(f"{calls} calls", lambda: len(self.stage.asked(subject.seed)) >= calls)
+
+    def strike(self) -> None:
+        self.struck_at = datetime.now(UTC)
+
+    def until_ended(self, seconds: float = 60) -> None:
+        ids = [s.run for s in self.subjects]
+        count = "select count(*) from app.run where id = any(%s) and ended_at is null"
+        self.stage.until("the runs to end", lambda: self.stage.rows(count, ids) == [(0,)], seconds)
+
+    def owned_by(self, pid: int) -> list[Subject]:
+        return [s for s in self.subjects if self.stage.owner(s.run) == pid]
+
+    # What is expected -------------------------------------------------------------------------------------------------
+
+    def found_in_mid_run(self, subject: Subject, rows: checker.Rows) -> list[str]:
+        """Complaints when the log does not show that the fault struck this run in the middle of its work."""
+        assert self.struck_at is not None
+        worked = [s for s in rows.steps if s.key is not None]
+        before = sum(s.at < self.struck_at for s in worked)
+        ended = rows.run.ended_at
+        if before == 0 or before == len(worked) or ended is None or ended < self.struck_at:
+            return [f"the fault did not strike in mid-run: {before} of {len(worked)} steps before it"]
+        return []
+
+    def complaints(self, subject: Subject, plain: dict[Kind, checker.Rows], losses: int | None = None) -> list[str]:
+        """Everything that is wrong with a run. `plain`: what undisturbed runs of each kind left. `losses`: how often it
+        may have lost its worker; None: as often as it was claimed again."""
+        rows = self.stage.facts(subject.run)
+        wrong = [*checker.violations(rows), *self.found_in_mid_run(subject, rows)]
+        lost = rows.run.fence - 1 if losses is None else losses
+        wrong += checker.paid_once(rows, self.stage.asked(subject.seed), lost)
+        if subject.kind == "agentflow":
+            return [*wrong, *differences(rows, plain["agentflow"])]
+        wrong += checker.one_tool_call_a_turn(rows, TURNS)
+        wrong += words_kept(rows)
+        if subject.kind == "steady":
+            wrong += differences(rows, plain["steady"])
+        return wrong
+
+
+def differences(rows: checker.Rows, plain: checker.Rows) -> list[str]:
+    """Where a run's report is not that of an undisturbed run. Names of stored texts and of runs are left aside."""
+    ours, theirs = ([(r.status, r.reason, r.body, r.quotes) for r in x.reports] for x in (rows, plain))
+    return [] if ours == theirs else [f"the report is {ours}, undisturbed it is {theirs}"]
+
+
+def words_kept(rows: checker.Rows) -> list[str]:
+    """A counting run's report consists of the answers that were recorded, one a turn."""
+    recorded = [s.payload["output"]["word"] for s in rows.of_kind("plan")]
+    written = [t["text"] for r in rows.reports for part in r.body["sections"] for t in part["sentences"]]
+    if len(recorded) != TURNS or written != recorded:
+        return [f"the report's words are {written}, the recorded answers {recorded}"]
+    return []
+
+
+@dataclass
+class Client:
+    """Who submits runs."""
+
+    stage: Stage
+    database: Database
+    hints: BusHints
+    submitted: int = 0
+
+    async def submit(self, kind: Kind, seed: int, **more: object) -> Subject:
+        request = request_of(kind, seed, **more)
+        made = await submit(self.database, self.hints, LOCAL_TENANT, request, graphs=installed(GRAPHS))
+        return Subject(kind, made.run.id, seed)
+
+    async def trial(self, moment: Moment, *kinds: Kind) -> Trial:
+        """Runs of these kinds, all in hand of a worker."""
+        trial = Trial(self.stage, moment)
+        for kind in kinds:
+            trial.subjects.append(await self.submit(kind, _seed()))
+        for subject in trial.subjects:
+            await asyncio.to_thread(trial.until_calls, subject, 1)
+        return trial
+
+
+def request_of(kind: Kind, seed: int, **more: object) -> RunRequest:
+    if kind == "agentflow":
+        return RunRequest(QUESTION, seed=seed, **more)  # type: ignore[arg-type]
+    word = "w{turn}-{nonce}" if kind == "varying" else "w{turn}"
+    options = {"answers": [{"word": word}], "vary": kind == "varying", "delay_ms": DELAY_MS}
+    engines = {"speaker": EngineChoice(engine="scripted", options=options)}
+    return RunRequest("Count", "counting", budget=Budget(turns=TURNS), engines=engines, seed=seed, **more)  # type: ignore[arg-type]
+
+
+_seeds = iter(range(1, 1_000_000))
+
+
+def _seed() -> int:
+    """Unlike any other run's on this stage."""
+    return next(_seeds)
+
+
+def report_of(found: Sequence[tuple[Subject, list[str]]]) -> str:
+    """What is wrong with each run; empty when nothing is."""
+    return "\n".join(f"{s.kind} {s.run}: {complaint}" for s, wrong in found for complaint in wrong)

@@ -1,0 +1,40 @@
+"""A worker whose calls are witnessed: `python -m tests.chaos.worker` is `python -m offing_workers`, plus a witness.
+
+Before an engine answers, a line goes to the file that CHAOS_CALLS names: the run's seed, the role, the turn and our
+pid. That file is what was really asked for, and so paid, whatever the database says. CHAOS_SLOW_MS makes the model-free
+engine as slow as a model, so that a run of it has a middle to strike at.
+"""
+
+import asyncio
+import os
+from typing import Any
+
+from offing.models.engine import RoleRequest
+from offing.models.extractive import ExtractiveEngine
+from offing.models.scripted import ScriptedEngine
+from offing_workers import app
+
+
+def witness(engine: type[Any], slow_ms: int = 0) -> None:
+    """Have every call of an engine written down before it is answered."""
+    answer = engine.answer
+
+    async def witnessed(self: Any, request: RoleRequest) -> Any:
+        _write(f"{request.seed} {request.role.name} {request.turn} {os.getpid()}\n")
+        await asyncio.sleep(slow_ms / 1000)
+        return await answer(self, request)
+
+    engine.answer = witnessed
+
+
+def _write(line: str) -> None:
+    # One write of a short line to a file opened for appending is whole, whoever else writes and whoever is killed.
+    fd = os.open(os.environ["CHAOS_CALLS"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(fd, line.encode())
+    os.close(fd)
+
+
+if __name__ == "__main__":
+    witness(ScriptedEngine)
+    witness(ExtractiveEngine, int(os.environ.get("CHAOS_SLOW_MS", "0")))
+    app.main()
