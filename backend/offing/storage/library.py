@@ -36,18 +36,22 @@ SOURCES_OF = """
      where s.tenant_id = %s and s.collection = %s and s.name = any(%s)
 """
 
+KEEP_PAST = """
+    insert into source_past (source_id, artefact_id, tenant_id)
+    select id, artefact_id, tenant_id from source
+     where tenant_id = %(tenant)s and collection = %(collection)s and name = %(name)s and artefact_id <> %(artefact)s
+       for update
+    on conflict do nothing
+"""
+"""A statement of its own: within the one that replaces, the row as it was could no longer be locked."""
+
 PUT_SOURCE = """
-    with before as (select id, artefact_id from source where tenant_id = %(tenant)s and collection = %(collection)s
-                       and name = %(name)s for update),
-    kept as (insert into source_past (source_id, artefact_id, tenant_id)
-             select id, artefact_id, %(tenant)s from before where artefact_id <> %(artefact)s on conflict do nothing)
     insert into source as s (id, tenant_id, collection, name, title, artefact_id)
     values (%(id)s, %(tenant)s, %(collection)s, %(name)s, %(title)s, %(artefact)s)
     on conflict (tenant_id, collection, name) do update
        set title = excluded.title, artefact_id = excluded.artefact_id, gone_at = null, added_at = clock_timestamp()
     returning s.id
 """
-"""Adds a source or replaces what it holds, keeping note of what it held."""
 
 MARK_GONE = """
     update source set gone_at = clock_timestamp()
@@ -169,6 +173,7 @@ async def put_source(
 ) -> UUID:
     """Add a source, or let an existing one of that name hold another text; its id, which stays the same."""
     values = {"id": id, "tenant": tenant, "collection": collection, "name": name, "title": title, "artefact": artefact}
+    await connection.execute(KEEP_PAST, values)
     row = await (await connection.execute(PUT_SOURCE, values)).fetchone()
     assert row is not None
     return row[0]

@@ -1,0 +1,157 @@
+"""Erasing a source leaves no copy of its words in the database. The whole database is searched for them."""
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import psycopg
+import pytest
+from pydantic import BaseModel
+
+from offing.core.errors import Conflict, NotFound
+from offing.core.model import Answer, Message
+from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
+from offing.core.run import Fence, RunStatus
+from offing.core.step import StepDraft, StepKind
+from offing.core.tool import Span
+from offing.library.copies import ERASED
+from offing.library.readers import Readers
+from offing.services import library
+from offing.services.erasure import Erased, erase_source
+from offing.services.library import Upload
+from offing.storage import reports, steps, turns
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing.storage.steps import Booking
+from tests.storage.builders import TERM, claimed
+
+SECRET = "The mill at Ardenfall was sold to Ina Brook in the spring of nineteen twelve for eleven hundred crowns."
+LEDGER = f"# Mill ledger\n\n{SECRET} Nobody was told.\n".encode()
+OTHER = b"# Harbour book\n\nThe harbour of Ardenfall was dredged by the town in the summer of nineteen thirteen.\n"
+
+TABLES = "select table_name from information_schema.tables where table_schema = 'app' and table_type = 'BASE TABLE'"
+
+
+@pytest.fixture
+async def readers() -> AsyncIterator[Readers]:
+    async with Readers(1) as found:
+        yield found
+
+
+class Said(BaseModel):
+    text: str
+
+
+def where_found(owner_url: str, words: str) -> set[str]:
+    """Tables that hold the words anywhere, as the owner sees them."""
+    with psycopg.connect(owner_url) as connection:
+        tables = [str(name) for (name,) in connection.execute(TABLES)]
+        query = "select 1 from app.{} t where t::text ilike %s or t::text ilike %s limit 1"
+        as_bytes = f"%{words.encode().hex()}%"
+        return {
+            table
+            for table in tables
+            if connection.execute(query.format(table).encode(), (f"%{words}%", as_bytes)).fetchone()
+        }
+
+
+async def uploaded(pool: Database, readers: Readers, name: str, data: bytes) -> UUID:
+    (found,) = await library.ingest_uploads(pool, LOCAL_TENANT, [Upload(name, data)], readers=readers)
+    assert found.source is not None
+    return found.source
+
+
+async def a_run_that_read(pool: Database, query: str, *, ended: bool = True) -> Fence:
+    """A run with a search step, a role call that was shown the passage, and a report that quotes it."""
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    hit = (await library.search(pool, LOCAL_TENANT, query, 1))[0]
+    span = Span(hit.artefact, hit.start, hit.end)
+    found = {"artefact": str(hit.artefact), "source": str(hit.source), "title": hit.title, "text": hit.text}
+    quote = hit.text.split("\n\n")[1]
+    citation = Citation(1, span, quote, hit.source, hit.title)
+    said = Sentence("s1", f"As it says: {quote}", (1,))
+    report = Report("Findings", ReportStatus.COMPLETE, "answered", said, (Section("All", (said,)),), (citation,))
+    messages = (Message("user", ("Evidence E1:", hit.text)),)
+    answer = Answer(Said(text=quote), text=f"I read: {quote}", model="m", messages=messages)
+    drafts = [
+        StepDraft(StepKind.TOOL, hit.title, {"tool": "search_library", "content": {"passages": [found]}, "spans": []}),
+        StepDraft(StepKind.MEMORY, "noted", {"note": quote}),
+        StepDraft(StepKind.REPORT, "Findings", reports.body_of(report)),
+    ]
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        written = await steps.append(connection, fence, TERM, drafts, Booking())
+        await turns.insert(connection, fence, written[1].seq, "planner", "litellm", answer)
+        await reports.insert(connection, fence, written[2].seq, report)
+        if ended:
+            await connection.execute("update run set status = %s where id = %s", (RunStatus.DONE, fence.run))
+    return fence
+
+
+async def test_nothing_of_an_erased_source_is_left(pool: Database, owner_url: str, readers: Readers) -> None:
+    source = await uploaded(pool, readers, "ledger.md", LEDGER)
+    await uploaded(pool, readers, "harbour.md", OTHER)
+    await a_run_that_read(pool, "mill")
+    await a_run_that_read(pool, "harbour")
+    assert where_found(owner_url, "Ina Brook") >= {
+        "snapshot",
+        "artefact",
+        "step",
+        "turn",
+        "text_part",
+        "citation",
+        "report",
+    }
+    erased = await erase_source(pool, LOCAL_TENANT, source)
+    assert erased == Erased(sources=1, snapshots=1, passages=1, steps=3)
+    for words in ("Ina Brook", "Mill ledger", "Nobody was told", "eleven hundred"):
+        assert where_found(owner_url, words) == set()
+    assert await library.search(pool, LOCAL_TENANT, "mill crowns", 5) == []
+    assert where_found(owner_url, "dredged by the town") >= {"artefact", "step", "turn", "citation", "report"}
+
+
+async def test_a_report_says_where_something_was_erased(pool: Database, owner_url: str, readers: Readers) -> None:
+    source = await uploaded(pool, readers, "ledger.md", LEDGER)
+    fence = await a_run_that_read(pool, "mill")
+    await erase_source(pool, LOCAL_TENANT, source)
+    with psycopg.connect(owner_url) as connection:
+        row = connection.execute("select quote, title, artefact_id from app.citation where run_id = %s", (fence.run,))
+        assert row.fetchall() == [(ERASED, ERASED, None)]
+        body = connection.execute("select body -> 'answer' ->> 'text' from app.report where run_id = %s", (fence.run,))
+        assert body.fetchone() == (f"As it says: {ERASED}.",)
+
+
+async def test_what_a_source_held_before_it_was_replaced_goes_too(
+    pool: Database, owner_url: str, readers: Readers
+) -> None:
+    source = await uploaded(pool, readers, "ledger.md", LEDGER)
+    await a_run_that_read(pool, "mill")
+    assert await uploaded(pool, readers, "ledger.md", b"# Mill ledger\n\nNothing to see.\n") == source
+    erased = await erase_source(pool, LOCAL_TENANT, source)
+    assert erased.snapshots == 2
+    assert where_found(owner_url, "Ina Brook") == set()
+
+
+async def test_text_that_another_source_holds_stays_until_that_one_goes(
+    pool: Database, owner_url: str, readers: Readers
+) -> None:
+    first = await uploaded(pool, readers, "ledger.md", LEDGER)
+    second = await uploaded(pool, readers, "copy.md", LEDGER)
+    await a_run_that_read(pool, "mill")
+    assert await erase_source(pool, LOCAL_TENANT, first) == Erased(1, 0, 0, 0)
+    assert [hit.name for hit in await library.search(pool, LOCAL_TENANT, "mill", 5)] == ["copy.md"]
+    await erase_source(pool, LOCAL_TENANT, second)
+    assert where_found(owner_url, "Ina Brook") == set()
+
+
+async def test_a_run_that_is_still_reading_stands_in_the_way(pool: Database, owner_url: str, readers: Readers) -> None:
+    source = await uploaded(pool, readers, "ledger.md", LEDGER)
+    await a_run_that_read(pool, "mill", ended=False)
+    with pytest.raises(Conflict):
+        await erase_source(pool, LOCAL_TENANT, source)
+    assert len(await library.search(pool, LOCAL_TENANT, "mill", 5)) == 1
+
+
+async def test_another_tenants_source_cannot_be_erased(pool: Database, readers: Readers, other_tenant: UUID) -> None:
+    source = await uploaded(pool, readers, "ledger.md", LEDGER)
+    with pytest.raises(NotFound):
+        await erase_source(pool, other_tenant, source)
+    assert len(await library.search(pool, LOCAL_TENANT, "mill", 5)) == 1
