@@ -40,6 +40,12 @@ class Holder:
         return servers_of(self.home)
 
 
+def environment() -> dict[str, str]:
+    """What another interpreter needs to import this checkout and its dependencies."""
+    packages = [REPOSITORY / "backend", *(p for p in sys.path if p.endswith("site-packages"))]
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(map(str, packages))}
+
+
 def servers_of(home: Path) -> list[psutil.Process]:
     found: list[psutil.Process] = []
     for process in psutil.process_iter():
@@ -55,13 +61,12 @@ def servers_of(home: Path) -> list[psutil.Process]:
 @contextmanager
 def holding(home: Path, *, before: Sequence[str | Path] = (), python: str = sys.executable) -> Generator[Holder]:
     """A holder of `home`, up; killed at the end. `before`: a program that runs it, such as `setpriv` with options."""
-    packages = [REPOSITORY / "backend", *(p for p in sys.path if p.endswith("site-packages"))]
     process = subprocess.Popen(
         [*before, python, HOLD, home],
         stdout=subprocess.PIPE,
         text=True,
         cwd="/",
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(map(str, packages))},
+        env=environment(),
     )
     assert process.stdout is not None
     try:
@@ -99,7 +104,6 @@ def as_nobody(user: int = NOBODY) -> list[str]:
 def python_for(before: Sequence[str]) -> str:
     """An interpreter of our version that can be started behind `before`; ours may lie below root's home."""
     ask = "import sys, psycopg; print(sys.version_info[:2])"
-    packages = os.pathsep.join(p for p in sys.path if p.endswith("site-packages"))
     for python in (sys.executable, "/usr/bin/python3"):
         done = subprocess.run(
             [*before, python, "-c", ask],
@@ -107,7 +111,7 @@ def python_for(before: Sequence[str]) -> str:
             text=True,
             check=False,
             cwd="/",
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": packages},
+            env=environment(),
         )
         if done.stdout.strip() == str(sys.version_info[:2]):
             return python

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,17 @@ import redis
 
 from offing.local import local_servers
 from offing.settings import Settings
-from tests.local.processes import Holder, as_nobody, eventually, holding, missing, python_for, servers_of
+from tests.local.processes import (
+    HOLD,
+    Holder,
+    as_nobody,
+    environment,
+    eventually,
+    holding,
+    missing,
+    python_for,
+    servers_of,
+)
 
 WITHOUT_NAMESPACES = Path(__file__).with_name("without_namespaces.py")
 
@@ -68,6 +79,23 @@ def test_a_user_without_a_name_runs_both(home: Path) -> None:
     with holding(home, before=as_nobody(nameless), python=python_for(as_nobody(nameless))) as holder:
         assert answers(holder)
         assert {p.uids().effective for p in holder.servers()} == {nameless}
+
+
+def test_data_that_root_left_is_refused_with_the_remedy(home_of_nobody: Path) -> None:
+    needs_root()
+    with holding(home_of_nobody):
+        pass
+    before = as_nobody()
+    told = subprocess.run(
+        [*before, python_for(before), HOLD, home_of_nobody],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        env=environment(),
+    )
+    assert "Conflict" in told.stderr
+    assert f"chown -R $(id -u):$(id -g) {home_of_nobody}" in told.stderr
 
 
 def test_the_servers_listen_on_private_unix_sockets_alone(home: Path) -> None:

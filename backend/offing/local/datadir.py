@@ -80,7 +80,7 @@ def layout(home: Path) -> Layout:
 def prepare(home: Path) -> Layout:
     """The paths of `home`, made where absent and private to this user.
 
-    Raises InvalidInput (OFFING_HOME) when the home cannot be made or written.
+    Raises InvalidInput (OFFING_HOME) when the home cannot be made or written, Conflict when part of it is another's.
     """
     paths = layout(home)
     try:
@@ -90,10 +90,22 @@ def prepare(home: Path) -> Layout:
         raise InvalidInput(
             "OFFING_HOME", f"{paths.home} cannot be used ({error.strerror})", "Point it to a folder that you may write."
         ) from error
+    if os.geteuid() != 0:
+        _refuse_foreign(paths)
     _private(paths.run)
     for folder in (paths.postgres_sockets, paths.keyvalue_socket.parent):
         folder.mkdir(mode=0o700, exist_ok=True)
     return paths
+
+
+def _refuse_foreign(paths: Layout) -> None:
+    """Says so when something in the home belongs to another user, as after one start with sudo."""
+    for path in (paths.home, *paths.home.iterdir()):
+        if path.lstat().st_uid != os.geteuid():
+            raise Conflict(
+                f"{path} belongs to another user; perhaps Offing was once started as root.",
+                f"Run `sudo chown -R $(id -u):$(id -g) {paths.home}`, or set OFFING_HOME to another folder.",
+            )
 
 
 def _runtime_base() -> Path:

@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -151,10 +151,11 @@ def _app_url(owner_url: str, paths: Layout) -> str:
 
 def _app_password(paths: Layout) -> str:
     """The application role's password for a Postgres from outside, made once and kept for this user's eyes alone."""
-    try:
-        fd = os.open(paths.app_password, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return paths.app_password.read_text(encoding="ascii")
-    with os.fdopen(fd, "w", encoding="ascii") as file:
-        file.write(secrets.token_urlsafe(32))
+    if not paths.app_password.exists():
+        draft = paths.app_password.with_name(f"app-password.{os.getpid()}")
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(32))
+        with suppress(FileExistsError):  # another process was first, and its password stands
+            os.link(draft, paths.app_password)
+        draft.unlink()
     return paths.app_password.read_text(encoding="ascii")
