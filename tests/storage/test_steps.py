@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from psycopg.errors import UniqueViolation
 
 from offing.core.errors import Fenced
 from offing.core.step import CallKey
@@ -11,7 +10,7 @@ from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import Claim
-from offing.storage.steps import Booking
+from offing.storage.steps import AlreadyRecorded, Booking
 from tests.storage.builders import TERM, a_step, claimed, older
 
 
@@ -47,7 +46,7 @@ async def test_a_call_is_recorded_once(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
     key = CallKey(3, "pull/act", 0)
     await append(pool, claim, "first", key=key)
-    with pytest.raises(UniqueViolation):
+    with pytest.raises(AlreadyRecorded):
         await append(pool, claim, "second", key=key)
     async with pool.transaction(LOCAL_TENANT) as connection:
         journal = await steps.journal(connection, claim.fence.run, 2)

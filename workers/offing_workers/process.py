@@ -13,9 +13,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import structlog
-from redis.exceptions import RedisError
 
 from offing.bus.control import Control
 from offing.bus.live import LiveBus
@@ -143,8 +141,8 @@ class WorkerProcess:
                 async for run in self._control.nudges():
                     if hold := self._holds.get(run):
                         await self._look(hold)
-            except (RedisError, OSError, Unavailable) as error:
-                log.debug("not listening", reason=type(error).__name__)
+            except Unavailable as error:
+                log.debug("not listening", reason=str(error))
                 await asyncio.sleep(1.0)
 
     async def _look(self, hold: Hold) -> None:
@@ -172,8 +170,8 @@ class WorkerProcess:
                 wishes = connection.beat([h.fence for h in held], settings.lease_seconds) if held else []
                 renewed = time.monotonic()
                 self._loop.call_soon_threadsafe(self._apply, held, {w.run: w for w in wishes})
-            except psycopg.Error as error:
-                log.warning("no heartbeat", reason=type(error).__name__)
+            except Unavailable as error:
+                log.warning("no heartbeat", reason=str(error))
                 if time.monotonic() - renewed > 0.8 * settings.lease_seconds:
                     log.warning("leases may have passed", runs=len(held))
         connection.close()

@@ -14,14 +14,13 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from langgraph.config import get_config
-from psycopg.errors import UniqueViolation
 
 from offing.core.errors import OffingError, ReplayDiverged, Unavailable
 from offing.core.run import Fence, Spent
 from offing.core.step import CallKey, Step, StepDraft
 from offing.storage import steps
 from offing.storage.pool import Connection, Database
-from offing.storage.steps import Booking
+from offing.storage.steps import AlreadyRecorded, Booking
 
 RETRY_PAUSE = 0.1
 """Seconds between tries while Postgres is away."""
@@ -105,7 +104,7 @@ class Recorder:
             try:
                 new = await self._once(drafts, also)
                 break
-            except (Unavailable, UniqueViolation):
+            except (Unavailable, AlreadyRecorded):
                 if found := await self._already(drafts):
                     return found
                 if self._monotonic() > give_up:

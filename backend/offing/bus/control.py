@@ -7,6 +7,8 @@ import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from offing.core.errors import Unavailable
+
 CHANNEL = "offing:control"
 
 log = structlog.get_logger()
@@ -26,13 +28,16 @@ class Control:
             log.warning("nudge not published", run=str(run), error=type(error).__name__)
 
     async def nudges(self) -> AsyncIterator[UUID]:
-        """Runs that somebody asked to look at, until the connection breaks, which raises RedisError."""
-        async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
-            await pubsub.subscribe(CHANNEL)
-            while True:
-                message = await pubsub.get_message(timeout=5.0)
-                if message is not None:
-                    yield UUID(message["data"].decode())
+        """Runs that somebody asked to look at, until the connection breaks, which raises Unavailable."""
+        try:
+            async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
+                await pubsub.subscribe(CHANNEL)
+                while True:
+                    message = await pubsub.get_message(timeout=5.0)
+                    if message is not None:
+                        yield UUID(message["data"].decode())
+        except (RedisError, OSError) as error:
+            raise Unavailable(f"Redis did not answer: {type(error).__name__}") from error
 
     async def close(self) -> None:
         await self._redis.aclose()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import psycopg
 
+from offing.core.errors import Unavailable
 from offing.core.run import Fence
 from offing.storage.pool import KEEPALIVE
 from offing.storage.runs import HEARTBEAT, Wish, wish_of
@@ -19,14 +20,14 @@ class HeartbeatConnection:
     def beat(self, held: Sequence[Fence], term: float) -> list[Wish]:
         """Renew leases of `term` seconds; a run that is missing from the answer is no longer ours.
 
-        Raises psycopg.OperationalError while Postgres is away; the next call connects anew.
+        Raises Unavailable while Postgres is away; the next call connects anew.
         """
         parameters = ([f.run for f in held], [f.number for f in held], f"{term} seconds")
         try:
             rows = self._connected().execute(HEARTBEAT, parameters).fetchall()
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as error:
             self.close()
-            raise
+            raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
         return [wish_of(row) for row in rows]
 
     def close(self) -> None:

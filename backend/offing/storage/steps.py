@@ -11,9 +11,10 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
-from offing.core.errors import Fenced
+from offing.core.errors import Fenced, OffingError
 from offing.core.run import Fence
 from offing.core.step import CallKey, Step, StepDraft, StepKind, shortened
 from offing.storage.pool import Connection
@@ -75,6 +76,12 @@ TOOLS_USED = """
 """Calls that the policy was asked about, by tool."""
 
 
+class AlreadyRecorded(OffingError):
+    """A step stands under this call key already: an append whose answer was lost had been committed."""
+
+    code = "already_recorded"
+
+
 @dataclass(frozen=True, slots=True)
 class Booking:
     """What a run used since its last append; added to its totals with the next one."""
@@ -89,7 +96,10 @@ class Booking:
 async def append(
     connection: Connection, fence: Fence, term: float, drafts: Sequence[StepDraft], spent: Booking
 ) -> list[Step]:
-    """Append as the owner of a claim with a lease of `term` seconds. Raises Fenced when it is no longer ours."""
+    """Append as the owner of a claim with a lease of `term` seconds.
+
+    Raises Fenced when it is no longer ours, AlreadyRecorded when a draft's key has a step.
+    """
     parameters = {
         **_parameters(fence.run, drafts),
         "fence": fence.number,
@@ -100,7 +110,10 @@ async def append(
         "usd": spent.usd,
         "seconds": spent.seconds,
     }
-    rows = await (await connection.execute(APPEND, parameters)).fetchall()
+    try:
+        rows = await (await connection.execute(APPEND, parameters)).fetchall()
+    except UniqueViolation as error:
+        raise AlreadyRecorded(str(fence.run), str(drafts[0].key)) from error
     if len(rows) != len(drafts):
         raise Fenced(str(fence.run), fence.number)
     return [_placed(d, seq, at, fence.number) for d, (seq, at) in zip(drafts, rows, strict=True)]
