@@ -153,12 +153,10 @@ def _folded_cluster(text: str, start: int, end: int) -> str:
         return " "
     if cluster[0] in _UNSEEN:
         return unicodedata.normalize("NFC", cluster[1:])
-    same = _SAME.get(cluster[0])
+    same = _SAME.get(cluster[0], cluster[0])
     if same == "-" and _within_word(text, start, end):
         return ""
-    if same == "-" and cluster[-1:].isspace():
-        return "- "
-    return unicodedata.normalize("NFC", same + cluster[1:] if same else cluster)
+    return "- " if same == "-" and cluster[-1].isspace() else unicodedata.normalize("NFC", same + cluster[1:])
 
 
 def _within_word(text: str, start: int, end: int) -> bool:

@@ -46,14 +46,12 @@ def records(steps: Iterable[Step]) -> tuple[Record, ...]:
 
 def brought_back(result: ToolResult, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     """The passages that a call returned, in the order in which it returned them."""
-    by_span = {e.span: e for e in evidence}
-    exact = [by_span[span] for span in result.spans if span in by_span]
-    rest = [e for e in evidence if e not in exact and _within(e.span, result.spans)]
-    return (*exact, *rest)
+    by_place = {_place(e.span): e for e in evidence}
+    return tuple(by_place[place] for place in map(_place, result.spans) if place in by_place)
 
 
-def _within(span: Span, spans: Sequence[Span]) -> bool:
-    return any(outer.holds(span) for outer in spans)
+def _place(span: Span) -> tuple[str, int, int]:
+    return str(span.artefact), span.start, span.end
 
 
 def record_of(
