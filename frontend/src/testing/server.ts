@@ -2,7 +2,7 @@
 
 import { HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
-import { ARTEFACT_ID, aReport, aRun, aSource, SOURCE_ID } from "./builders";
+import { ARTEFACT_ID, aReport, aRun, aSource, aStep, SOURCE_ID } from "./builders";
 
 export function at(path: string): string {
   return `${location.origin}/api/v1${path}`;
@@ -28,6 +28,9 @@ export const server = setupServer(
   http.get(at("/runs"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/runs/:id"), () => HttpResponse.json(aRun())),
   http.get(at("/runs/:id/steps"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/runs/:id/steps/:seq"), ({ params }) =>
+    HttpResponse.json({ ...aStep(Number(params.seq)), payload: {} }),
+  ),
   http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport())),
   http.get(at("/runs/:id/ratings"), () => HttpResponse.json([])),
   http.get(at("/threads/:id"), ({ params }) =>

@@ -34,7 +34,12 @@ const csrf: Middleware = {
   },
 };
 
-export const api = createClient<paths>({ baseUrl: globalThis.location?.origin ?? "", credentials: "same-origin" });
+export const api = createClient<paths>({
+  baseUrl: globalThis.location?.origin ?? "",
+  credentials: "same-origin",
+  // Looked up at each call: tests put theirs in place after this module was read.
+  fetch: (request) => globalThis.fetch(request),
+});
 api.use(csrf);
 
 function textOf(value: unknown): string {

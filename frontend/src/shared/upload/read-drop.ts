@@ -44,7 +44,7 @@ export async function readDrop(data: DataTransfer): Promise<Picked> {
 
 export function readField(list: FileList): Picked {
   const files = [...list];
-  const folder = files[0]?.webkitRelativePath.split("/")[0] ?? "";
+  const folder = (files[0]?.webkitRelativePath ?? "").split("/")[0] ?? "";
   return { folder, files: folder ? readable(files) : files };
 }
 

@@ -1,0 +1,175 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import { aRun, aSource, RUN_ID } from "@/testing/builders";
+import { renderPage } from "@/testing/render-page";
+import { at, problem, server } from "@/testing/server";
+
+test("a browser without a session is told how to get in", async () => {
+  server.use(http.get(at("/session"), () => problem(401, "Not signed in")));
+  renderPage("/");
+  expect(await screen.findByText("offing login")).toBeVisible();
+  expect(screen.queryByRole("navigation")).toBeNull();
+});
+
+test("a session that ends in the middle leads to the same page", async () => {
+  server.use(http.get(at("/runs"), () => problem(401, "Not signed in")));
+  renderPage("/");
+  server.use(http.get(at("/session"), () => problem(401, "Not signed in")));
+  expect(await screen.findByText("offing login")).toBeVisible();
+});
+
+test("without runs the page teaches, and its example lands in the question", async () => {
+  const { user } = renderPage("/");
+  const example = await screen.findByRole("button", { name: /more than one benchmark/ });
+  await user.click(example);
+  expect(screen.getByRole("textbox", { name: "Question" })).toHaveValue(example.textContent);
+});
+
+test("asking sends question, depth and scope with a key, and opens the run", async () => {
+  let body: Record<string, unknown> = {};
+  let key: string | null = null;
+  server.use(
+    http.post(at("/runs"), async ({ request }) => {
+      key = request.headers.get("Idempotency-Key");
+      body = (await request.json()) as Record<string, unknown>;
+      return HttpResponse.json(aRun(), { status: 201 });
+    }),
+  );
+  const { user, router } = renderPage("/");
+  await user.type(await screen.findByRole("textbox", { name: "Question" }), "How does pooling work?");
+  await user.click(screen.getByRole("radio", { name: "Deep" }));
+  await user.click(await screen.findByRole("button", { name: /undici 41/ }));
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(router.state.location.pathname).toBe(`/runs/${RUN_ID}`));
+  expect(body).toMatchObject({
+    question: "How does pooling work?",
+    budget: { turns: 40 },
+    scope: { collections: ["undici"], sources: [] },
+  });
+  expect(key).toMatch(/^[0-9a-f]{32}$/);
+});
+
+test("asking the same again after a lost answer uses the same key", async () => {
+  const keys: (string | null)[] = [];
+  server.use(
+    http.post(at("/runs"), ({ request }) => {
+      keys.push(request.headers.get("Idempotency-Key"));
+      return keys.length === 1 ? HttpResponse.error() : HttpResponse.json(aRun(), { status: 201 });
+    }),
+  );
+  const { user, router } = renderPage("/");
+  await user.type(await screen.findByRole("textbox", { name: "Question" }), "How does pooling work?");
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  await screen.findByText("The server cannot be reached");
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(router.state.location.pathname).toBe(`/runs/${RUN_ID}`));
+  expect(keys[0]).toBe(keys[1]);
+});
+
+test("a question too short is not sent, and the page says why", async () => {
+  const { user } = renderPage("/");
+  await user.click(await screen.findByRole("button", { name: "Ask" }));
+  expect(screen.getByText(/at least three characters/)).toBeVisible();
+});
+
+test("a draft survives a reload", async () => {
+  const first = renderPage("/");
+  await first.user.type(await screen.findByRole("textbox", { name: "Question" }), "Half a quest");
+  first.unmount();
+  renderPage("/");
+  expect(await screen.findByRole("textbox", { name: "Question" })).toHaveValue("Half a quest");
+});
+
+test("attached documents are read first, each with its outcome, and the run reads only them", async () => {
+  let scope: unknown;
+  server.use(
+    http.post(at("/library"), () =>
+      HttpResponse.json({
+        files: [
+          { name: "a.md", outcome: "added", source: aSource(), problem: "" },
+          { name: "b.bin", outcome: "refused", source: null, problem: "Upload PDF, HTML, Markdown, text or DOCX." },
+        ],
+      }),
+    ),
+    http.post(at("/runs"), async ({ request }) => {
+      scope = ((await request.json()) as { scope: unknown }).scope;
+      return HttpResponse.json(aRun(), { status: 201 });
+    }),
+  );
+  const { user } = renderPage("/");
+  await user.type(await screen.findByRole("textbox", { name: "Question" }), "What do they say?");
+  await user.upload(screen.getByLabelText("Add files"), [new File(["a"], "a.md"), new File(["b"], "b.md")]);
+  expect(await screen.findByText("Upload PDF, HTML, Markdown, text or DOCX.")).toBeVisible();
+  expect(screen.getByText(/Reads only the 1 document/)).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(scope).toEqual({ collections: [], sources: [aSource().id] }));
+});
+
+test("runs are listed with their state and horizon, and can be searched", async () => {
+  const asked: (string | null)[] = [];
+  server.use(
+    http.get(at("/runs"), ({ request }) => {
+      asked.push(new URL(request.url).searchParams.get("q"));
+      return HttpResponse.json({ items: [aRun({ status: "done", stop_reason: "turn_limit" })], next: null });
+    }),
+    http.get(at("/runs/:id"), () => HttpResponse.json(aRun({ status: "done", marks: "npsmw" }))),
+  );
+  const { user } = renderPage("/");
+  expect(await screen.findByText("Partial answer")).toBeVisible();
+  expect(await screen.findByRole("img", { name: "5 steps" })).toBeInTheDocument();
+  await user.type(screen.getByRole("searchbox", { name: "Search runs" }), "pool");
+  await waitFor(() => expect(asked).toContain("pool"));
+});
+
+test("erasing asks first and then says what was removed", async () => {
+  let erased = 0;
+  server.use(
+    http.delete(at("/library/sources/:id"), () => {
+      erased += 1;
+      return HttpResponse.json({ sources: 1, snapshots: 1, passages: 38, steps: 12 });
+    }),
+  );
+  const { user } = renderPage("/library");
+  await user.click(await screen.findByRole("button", { name: "Erase undici: Client" }));
+  const dialog = screen.getByRole("dialog", { name: /Erase undici: Client/ });
+  expect(erased).toBe(0);
+  await user.click(within(dialog).getByRole("button", { name: "Erase" }));
+  expect(await screen.findByText(/1 source, 1 stored file, 38 passages, copies in 12 steps of runs/)).toBeVisible();
+});
+
+test("searching the library asks for names and for passages", async () => {
+  server.use(
+    http.get(at("/library/search"), () =>
+      HttpResponse.json({
+        items: [
+          {
+            artefact_id: "a",
+            source_id: "s",
+            title: "undici: Pool",
+            heading: "",
+            start: 0,
+            end: 9,
+            text: "A pool of clients",
+            score: 1,
+          },
+        ],
+      }),
+    ),
+  );
+  const { user } = renderPage("/library");
+  await user.type(await screen.findByRole("searchbox", { name: "Search the library" }), "pool");
+  expect(await screen.findByText("A pool of clients")).toBeVisible();
+});
+
+test("the question mark lists the keys that work here", async () => {
+  const { user } = renderPage("/library");
+  await screen.findByText("1 document");
+  await user.keyboard("?");
+  expect(within(screen.getByRole("dialog", { name: "Keys" })).getByText("Search the library")).toBeVisible();
+});
+
+test("an address that leads nowhere says so", async () => {
+  renderPage("/nothing/here");
+  expect(await screen.findByText("There is nothing at this address")).toBeVisible();
+});

@@ -1,0 +1,248 @@
+import { act, screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import { aReport, aRun, aStep, RUN_ID, steps } from "@/testing/builders";
+import { renderPage } from "@/testing/render-page";
+import { at, server } from "@/testing/server";
+
+const ADDRESS = `/runs/${RUN_ID}`;
+const DONE = { status: "done", stop_reason: "answered", ended_at: "2026-03-01T10:01:00Z" } as const;
+
+function serves(run = aRun(), held = steps(1, run.last_seq)) {
+  server.use(
+    http.get(at("/runs/:id"), () => HttpResponse.json(run)),
+    http.get(at("/runs/:id/steps"), ({ request }) => {
+      const after = Number(new URL(request.url).searchParams.get("after"));
+      return HttpResponse.json({ items: held.slice(after, after + 256), next: null });
+    }),
+  );
+}
+
+test("a live run shows its stored steps and then what the stream brings, each once", async () => {
+  serves(aRun({ last_seq: 3, marks: "nns" }));
+  const { sources } = renderPage(ADDRESS);
+  await screen.findByText("Step number 3");
+  expect(sources[0]?.cursor).toBe(`${RUN_ID}:3`);
+  act(() => {
+    sources[0]?.says("step", aStep(3));
+    sources[0]?.says("step", aStep(4));
+  });
+  await screen.findByText("Step number 4");
+  expect(screen.getAllByText("Step number 3")).toHaveLength(1);
+});
+
+test("steps that the stream left out are fetched", async () => {
+  const held = steps(1, 6);
+  serves(aRun({ last_seq: 2, marks: "nn" }), held);
+  const { sources } = renderPage(ADDRESS);
+  await screen.findByText("Step number 2");
+  act(() => sources[0]?.says("step", aStep(6)));
+  await screen.findByText("Step number 4");
+  await screen.findByText("Step number 6");
+});
+
+test("of ten thousand steps only those in sight are in the page", async () => {
+  const marks = "npsmv".repeat(2_000);
+  serves(aRun({ ...DONE, last_seq: marks.length, marks }), steps(1, marks.length));
+  renderPage(`${ADDRESS}?tab=timeline`);
+  await screen.findByText("Step number 5");
+  const rows = within(screen.getByRole("tabpanel")).getAllByRole("listitem");
+  expect(rows.length).toBeLessThan(60);
+});
+
+test("the header says what the run does, and for how long once that is worth saying", async () => {
+  const since = new Date(Date.now() - 8_000).toISOString();
+  serves(aRun({ live: { doing: "read_source: Pool", since, worker_seen: new Date().toISOString() } }));
+  renderPage(ADDRESS);
+  expect(await screen.findByText("Pool")).toBeVisible();
+  expect(screen.getByText(/reading/)).toBeVisible();
+  expect(screen.getByText(/· 8 s/)).toBeVisible();
+});
+
+test("a worker that gives no sign is mentioned", async () => {
+  const old = new Date(Date.now() - 40_000).toISOString();
+  serves(aRun({ live: { doing: "read_source: Pool", since: old, worker_seen: old } }));
+  renderPage(ADDRESS);
+  expect(await screen.findByText(/no sign of its worker for 40 s/)).toBeVisible();
+});
+
+test("a lost connection is said, and the run is not in doubt", async () => {
+  serves();
+  const { sources } = renderPage(ADDRESS);
+  await waitFor(() => expect(sources).toHaveLength(1));
+  act(() => sources[0]?.breaks(false));
+  expect(await screen.findByText(/the run goes on/)).toBeVisible();
+});
+
+test("pausing is sent with the session's token and heard at once", async () => {
+  serves();
+  let token: string | null = null;
+  server.use(
+    http.post(at("/runs/:id/pause"), ({ request }) => {
+      token = request.headers.get("X-CSRF-Token");
+      const { live, marks, ...out } = aRun();
+      return HttpResponse.json(out);
+    }),
+  );
+  const { user } = renderPage(ADDRESS);
+  await user.click(await screen.findByRole("button", { name: "Pause" }));
+  expect(await screen.findByRole("button", { name: /Pausing/ })).toBeDisabled();
+  expect(token).toBe("token-of-this-session");
+});
+
+test("cancelling asks first and sends nothing before", async () => {
+  serves();
+  let mode = "";
+  server.use(
+    http.post(at("/runs/:id/cancel"), async ({ request }) => {
+      mode = ((await request.json()) as { mode: string }).mode;
+      const { live, marks, ...out } = aRun({ status: "cancelled", stop_reason: "cancelled" });
+      return HttpResponse.json(out);
+    }),
+  );
+  const { user } = renderPage(ADDRESS);
+  await user.click(await screen.findByRole("button", { name: "Cancel" }));
+  expect(mode).toBe("");
+  await user.click(screen.getByRole("button", { name: "Cancel without a report" }));
+  expect(await screen.findByText("Cancelled")).toBeVisible();
+  expect(mode).toBe("discard");
+});
+
+test("a citation shows its quote in context on focus, and a click keeps it beside the report", async () => {
+  serves(aRun({ ...DONE, last_seq: 2, marks: "nw" }));
+  const { user, router } = renderPage(ADDRESS);
+  const marker = await screen.findByRole("button", { name: "Citation 1: undici: Client" });
+  await user.hover(marker);
+  const card = await screen.findByRole("tooltip");
+  expect(await within(card).findByText(/A client is made for one origin/)).toBeVisible();
+  expect(within(card).getByText("✓ quote verified")).toBeVisible();
+  expect(within(card).getByText("sha 9f3c…21")).toBeVisible();
+  await user.click(marker);
+  const evidence = screen.getByRole("region", { name: "Evidence" });
+  expect(await within(evidence).findByText("keeps one connection open")).toBeVisible();
+  expect(router.state.location.search).toMatchObject({ cite: [1] });
+});
+
+test("a sentence without support is marked and listed with the reason", async () => {
+  serves(aRun({ ...DONE, last_seq: 2, marks: "nw" }));
+  renderPage(ADDRESS);
+  const list = await screen.findByRole("region", { name: "Not supported yet" });
+  expect(within(list).getByText("“It is always faster.”")).toBeVisible();
+  expect(within(list).getByText("The quote is not there.")).toBeVisible();
+  expect(screen.getByText("It is always faster.")).toHaveClass("weak");
+});
+
+test("a report's text is text, whatever it holds", async () => {
+  const bad = "<img src=x onerror=alert(1)>";
+  server.use(http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport({ title: bad }))));
+  serves(aRun({ ...DONE, last_seq: 2, marks: "nw" }));
+  const { container } = renderPage(ADDRESS);
+  expect(await screen.findByRole("heading", { name: bad })).toBeVisible();
+  expect(container.querySelector("img")).toBeNull();
+});
+
+test("a partial report says why in plain words and offers to dig deeper in its thread", async () => {
+  let sent: Record<string, unknown> = {};
+  server.use(
+    http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport({ status: "partial", reason: "turn_limit" }))),
+    http.post(at("/runs"), async ({ request }) => {
+      sent = (await request.json()) as Record<string, unknown>;
+      return HttpResponse.json(aRun(), { status: 201 });
+    }),
+  );
+  serves(aRun({ ...DONE, stop_reason: "turn_limit", last_seq: 2, marks: "nw" }));
+  const { user } = renderPage(ADDRESS);
+  expect(await screen.findByText(/used all its turns/)).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Dig deeper, up to 40 turns" }));
+  await waitFor(() => expect(sent).toMatchObject({ thread_id: aRun().thread_id, budget: { turns: 40 } }));
+});
+
+test("the report appears when the run ends, and the view the reader was in stays", async () => {
+  serves(aRun({ last_seq: 2, marks: "nn" }));
+  const { sources } = renderPage(ADDRESS);
+  await screen.findByText("No report yet");
+  const ended = aRun({ ...DONE, last_seq: 3, marks: "nnw" });
+  serves(ended, [...steps(1, 2), aStep(3, { kind: "report" })]);
+  act(() => {
+    sources[0]?.says("step", aStep(3, { kind: "report" }));
+    sources[0]?.says("run", ended);
+    sources[0]?.says("end", { run_id: RUN_ID });
+  });
+  expect(await screen.findByRole("heading", { name: "Connections in undici" })).toBeVisible();
+  expect(screen.getByRole("tab", { name: /Timeline/ })).toHaveAttribute("aria-selected", "true");
+  expect(screen.getByRole("textbox", { name: "Follow-up question" })).toBeVisible();
+});
+
+test("a message to the run is sent, kept on failure, and shown as a step on success", async () => {
+  serves(aRun({ last_seq: 1, marks: "n" }));
+  let refuse = true;
+  server.use(
+    http.post(at("/runs/:id/messages"), async ({ request }) => {
+      if (refuse) return HttpResponse.json({ title: "Busy", status: 409, detail: "Try again." }, { status: 409 });
+      const { text } = (await request.json()) as { text: string };
+      return HttpResponse.json(aStep(2, { kind: "human", label: "human", title: text }), { status: 201 });
+    }),
+  );
+  const { user } = renderPage(ADDRESS);
+  const box = await screen.findByRole("textbox", { name: "Message to the run" });
+  await user.type(box, "prefer the manual{Enter}");
+  expect(await screen.findByRole("alert")).toHaveTextContent("Try again.");
+  expect(box).toHaveValue("prefer the manual");
+  refuse = false;
+  await user.click(screen.getByRole("button", { name: "Send" }));
+  expect(await screen.findByText("prefer the manual")).toBeVisible();
+  expect(box).toHaveValue("");
+});
+
+test("j and k walk through the steps, o opens one and shows what is stored of it", async () => {
+  serves(aRun({ ...DONE, last_seq: 3, marks: "nns" }));
+  server.use(
+    http.get(at("/runs/:id/steps/:seq"), ({ params }) =>
+      HttpResponse.json({ ...aStep(Number(params.seq)), payload: { args: { query: "pooling <b>" }, empty: null } }),
+    ),
+  );
+  const { user, router } = renderPage(`${ADDRESS}?tab=timeline`);
+  await screen.findByText("Step number 2");
+  await user.keyboard("jj");
+  await waitFor(() => expect(router.state.location.search).toMatchObject({ step: 2 }));
+  await user.keyboard("k");
+  await waitFor(() => expect(router.state.location.search).toMatchObject({ step: 1 }));
+  await user.keyboard("o");
+  expect(await screen.findByText("pooling <b>")).toBeVisible();
+});
+
+test("a kind in the legend narrows the timeline to it", async () => {
+  serves(aRun({ ...DONE, last_seq: 4, marks: "nnsv" }));
+  const { user } = renderPage(`${ADDRESS}?tab=timeline`);
+  await screen.findByText("Step number 4");
+  await user.click(screen.getByRole("button", { name: /search and read/ }));
+  const panel = screen.getByRole("tabpanel");
+  expect(await within(panel).findByText(/1 step of 4 shown/)).toBeVisible();
+  expect(within(panel).queryByText("Step number 4")).toBeNull();
+});
+
+test("a rating of a sentence names the sentence", async () => {
+  serves(aRun({ ...DONE, last_seq: 2, marks: "nw" }));
+  let sent: unknown;
+  server.use(
+    http.post(at("/runs/:id/ratings"), async ({ request }) => {
+      sent = await request.json();
+      return HttpResponse.json({}, { status: 201 });
+    }),
+  );
+  const { user } = renderPage(ADDRESS);
+  const menus = await screen.findAllByRole("button", { name: "Rate this sentence" });
+  await user.click(menus[1] as HTMLElement);
+  await user.click(screen.getByRole("menuitem", { name: "Wrong" }));
+  await waitFor(() => expect(sent).toEqual({ claim: "s2", value: -1, correction: "" }));
+});
+
+test("a run that is not there is said to be missing", async () => {
+  server.use(
+    http.get(at("/runs/:id"), () =>
+      HttpResponse.json({ title: "No such run", status: 404, detail: "It may have been erased." }, { status: 404 }),
+    ),
+  );
+  renderPage(ADDRESS);
+  expect(await screen.findByRole("alert")).toHaveTextContent("It may have been erased.");
+});

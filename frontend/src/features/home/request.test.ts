@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import type { Graph } from "@/shared/api/catalog";
+import { complaint, type Draft, engineOptions, runRequest } from "./request";
+
+const GRAPHS = [{ name: "agentflow", roles: ["planner", "verifier"] }] as Graph[];
+
+function draft(part: Partial<Draft> = {}): Draft {
+  return {
+    question: "  How?  ",
+    turns: 12,
+    usd: "",
+    minutes: "",
+    graph: "agentflow",
+    engine: "",
+    collections: [],
+    sources: [],
+    ...part,
+  };
+}
+
+test("empty limits are no limits, minutes become seconds", () => {
+  expect(runRequest(draft(), GRAPHS).budget).toEqual({ turns: 12, usd: null, seconds: null });
+  expect(runRequest(draft({ usd: "2.5", minutes: "3" }), GRAPHS).budget).toEqual({ turns: 12, usd: 2.5, seconds: 180 });
+});
+
+test("attached documents take the place of collections", () => {
+  const request = runRequest(draft({ collections: ["papers"], sources: ["x"] }), GRAPHS);
+  expect(request.scope).toEqual({ collections: [], sources: ["x"] });
+});
+
+test("a chosen engine answers every role of the graph, model names with colons included", () => {
+  const { engines } = runRequest(draft({ engine: "litellm:ollama/qwen:7b" }), GRAPHS);
+  expect(Object.keys(engines)).toEqual(["planner", "verifier"]);
+  expect(engines.planner).toMatchObject({ engine: "litellm", model: "ollama/qwen:7b" });
+  expect(runRequest(draft(), GRAPHS).engines).toEqual({});
+});
+
+test("what cannot be asked is named with its remedy", () => {
+  expect(complaint(draft())).toBeNull();
+  expect(complaint(draft({ question: " a " }))).toMatch(/three characters/);
+  expect(complaint(draft({ usd: "two" }))).toMatch(/dollars/);
+  expect(complaint(draft({ minutes: "0" }))).toMatch(/above zero/);
+  expect(complaint(draft({ question: "x".repeat(8_001) }))).toMatch(/8,000/);
+});
+
+test("engines that cannot be used are not offered", () => {
+  const engines = [
+    { name: "extractive", available: true, models: [], note: "" },
+    { name: "litellm", available: true, models: ["a/b", "c/d"], note: "" },
+    { name: "policy", available: false, models: ["p"], note: "" },
+  ];
+  expect(engineOptions(engines).map((option) => option.value)).toEqual(["extractive", "litellm:a/b", "litellm:c/d"]);
+});
