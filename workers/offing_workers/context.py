@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from opentelemetry import trace
+
 from offing.core.citation import check
 from offing.core.evidence import EvidenceBook
 from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Usage
@@ -19,9 +21,12 @@ from offing.sdk.role import Input, Output
 from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
 from offing.storage.pool import Connection, Database
+from offing.telemetry.attributes import DECISION
+from offing.telemetry.tracing import mark_failed
 from offing_workers.hold import Drain, Hold
 from offing_workers.meter import RunMeter
 from offing_workers.recorder import Recorder, Viewers
+from offing_workers.spans import NodeSpans, answered, role_span, tool_span
 from offing_workers.toolbelt import Outcome, Toolbelt
 
 RECORDS = frozenset(StepKind) - {StepKind.TOOL, StepKind.REPORT}
@@ -50,6 +55,8 @@ class SliceContext:
         self._recorder, self._toolbelt, self._database, self._viewers = recorder, toolbelt, database, viewers
         self._turns_left = turns_per_slice
         self._fresh = fresh
+        self.spans: NodeSpans | None = None
+        """Spans of the nodes that run. None: nothing is recorded."""
         self._evidence: EvidenceBook | None = EvidenceBook() if fresh else None
         self.report: Report | None = None
         """The latest that this claim delivered."""
@@ -90,7 +97,9 @@ class SliceContext:
         choice = self._engines.get(role.name, EngineChoice())
         began = time.monotonic()
         await self._doing(f"{role.label or role.kind}: {choice.model or choice.engine}")
-        answer = await self._answer(role, given, choice, turn)
+        with role_span(self._node(key), role.name, choice, turn) as opened:
+            answer = await self._answer(role, given, choice, turn)
+            answered(opened, answer)
         ms = int((time.monotonic() - began) * 1000)
         if isinstance(answer, EngineFailure):
             await self._recorder.append(_failed(role, choice, answer, key, turn, ms))
@@ -103,7 +112,11 @@ class SliceContext:
             return result_of(step)
         began = time.monotonic()
         await self._doing(f"{call.tool}: {next((str(v) for v in call.args.values()), '')}")
-        outcome = await self._toolbelt.use(call, key)
+        with tool_span(self._node(key), call.tool, turn) as opened:
+            outcome = await self._toolbelt.use(call, key)
+            opened.set_attribute(DECISION, outcome.rule)
+            if outcome.status is not ToolStatus.OK:
+                mark_failed(opened, outcome.status)
         draft = _used(call, outcome, key, turn, int((time.monotonic() - began) * 1000))
         (step,) = await self._recorder.append(draft)
         if self._evidence is not None:
@@ -218,6 +231,10 @@ class SliceContext:
         found = await texts_of(self._database, self._recorder.fence.tenant, spans) if spans else ()
         texts = {span: text or "" for span, text in zip(spans, found, strict=True)}
         return lambda span: texts.get(span, "")
+
+    def _node(self, key: CallKey) -> trace.Span:
+        """The span that calls under this key belong to."""
+        return self.spans.at((key.superstep, key.path)) if self.spans else trace.get_current_span()
 
     async def _doing(self, text: str) -> None:
         await self._viewers.doing(self._recorder.fence.tenant, self._run.id, text)

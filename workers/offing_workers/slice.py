@@ -26,11 +26,13 @@ from offing.storage import runs, spend, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
+from offing.telemetry.logs import bound
 from offing.tools import registry
 from offing.tools.tool import ToolScope
 from offing_workers.context import SliceContext
 from offing_workers.hold import Drain, Hold
 from offing_workers.recorder import Recorder, Viewers
+from offing_workers.spans import slice_span
 from offing_workers.toolbelt import Toolbelt
 
 STALLED_CLAIMS = 5
@@ -82,7 +84,8 @@ class Slice:
     async def advance(self) -> None:
         """Work until the run ends, is asked to stop, or the slice is over. Leaves everything to others once fenced."""
         try:
-            await self._advance()
+            with bound(run=self._fence.run, tenant=self._fence.tenant):
+                await self._advance()
         except Fenced:
             log.info("fenced", run=str(self._fence.run), fence=self._fence.number)
         except Unavailable as error:
@@ -96,6 +99,11 @@ class Slice:
                 return await self._wait_for_version(connection, row)
             saver = FencedSaver(self._database, self._fence, term=self._limits.term, turn_key=graph.turn_key)
             context = await self._opened(connection, row, saver)
+        with slice_span(self._fence, row.graph, row.traceparent) as spans:
+            context.spans = spans
+            await self._work(row, graph, saver, context)
+
+    async def _work(self, row: RunRow, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
         if row.cancel_mode is CancelMode.DISCARD:
             return await self._end(context, saver, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
         if self._claim.stalled >= STALLED_CLAIMS:
@@ -175,7 +183,11 @@ class Slice:
         await self._end(context, saver, graph, RunStatus.DONE, None)
 
     async def _invoke(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
-        config = {"configurable": {"thread_id": str(self._fence.thread)}, "recursion_limit": 1_000_000}
+        config = {
+            "configurable": {"thread_id": str(self._fence.thread)},
+            "recursion_limit": 1_000_000,
+            "callbacks": [context.spans] if context.spans else [],
+        }
         given = None if self._begun else graph.start(context.run)
         runnable = compiled(graph.build).copy({"checkpointer": saver})
         outcome = await runnable.ainvoke(
