@@ -86,7 +86,7 @@ class Guest:
 def take_part(paths: Layout) -> Lock | Guest:
     """The lock of this home, now ours, or a place among the guests of the process that has it.
 
-    Raises Unavailable when that process gets no server up within a minute.
+    Raises Unavailable when that process gets no server up in time.
     """
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:

@@ -21,7 +21,7 @@ from offing.local.servers import Guest, Servers, addresses, running_servers, tak
 from offing.local.supervisor import Say, Supervisor, silent
 from offing.settings import Settings
 
-READY_SECONDS = 120.0
+READY_SECONDS = 180.0
 """How long a second `up` waits for the first to be ready."""
 
 

@@ -12,7 +12,7 @@ from offing.core.errors import Unavailable
 from offing.local.processes import Child, wait_until
 from offing.local.programs import Program
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 """How long a program may take to recover and answer."""
 
 RESTARTS_A_MINUTE = 5
