@@ -3,6 +3,9 @@
 A message is a hint with a run's id. It is acknowledged at once, because the truth of what must run is in Postgres.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# Celery ships no types.
+
 import sys
 import warnings
 from typing import Any

@@ -1,6 +1,10 @@
 """Telling the worker that holds a run to look at what people want of it; heartbeats find out as well, later."""
 
+# pyright: reportUnknownMemberType=false
+# redis-py's own types are partial.
+
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -33,7 +37,7 @@ class Control:
             async with self._redis.pubsub(ignore_subscribe_messages=True) as pubsub:
                 await pubsub.subscribe(CHANNEL)
                 while True:
-                    message = await pubsub.get_message(timeout=5.0)
+                    message: dict[str, Any] | None = await pubsub.get_message(timeout=5.0)  # pyright: ignore
                     if message is not None:
                         yield UUID(message["data"].decode())
         except (RedisError, OSError) as error:

@@ -1,5 +1,8 @@
 """Whether a Redis answers, for `offing doctor`."""
 
+# pyright: reportUnknownMemberType=false
+# redis-py's own types are partial.
+
 from typing import Any
 
 from redis import Redis

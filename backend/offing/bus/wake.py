@@ -1,5 +1,8 @@
 """Telling workers to look at a run: a Celery message by task name, which carries a run's id and nothing else."""
 
+# pyright: reportUnknownMemberType=false
+# Celery ships no types.
+
 import asyncio
 from collections.abc import Iterable
 from typing import Any, Protocol

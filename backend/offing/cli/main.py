@@ -1,4 +1,4 @@
-"""The verbs of `offing` and what they take. Each command's work is in a module of its own, imported when it is called."""
+"""The verbs of `offing` and what they take. A command's work is in another module, imported when it is called."""
 
 import sys
 from pathlib import Path
@@ -176,7 +176,7 @@ def revoke(id: str) -> int:
 
 
 def main() -> None:
-    """Entry point. Errors that we raise on purpose are one line on standard error and an exit code, never a traceback."""
+    """Entry point. An error that is raised on purpose is one line on standard error and an exit code."""
     from offing.core.errors import InvalidInput, OffingError, Unavailable
 
     try:

@@ -38,7 +38,7 @@ class Hints(Protocol):
         """Tell the worker that holds the run to look at it."""
         ...
 
-    async def steps(self, tenant: UUID, run: UUID, new: Sequence[Step]) -> None:
+    async def steps(self, tenant: UUID, run: UUID, steps: Sequence[Step], /) -> None:
         """Show new steps to whoever watches."""
         ...
 

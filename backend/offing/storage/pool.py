@@ -5,7 +5,7 @@ alone; the name ends with the transaction, so no pooled connection carries it ov
 """
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, LiteralString, Self
 from uuid import UUID
@@ -67,7 +67,7 @@ class Database:
         await self._pool.close()
 
     @asynccontextmanager
-    async def transaction(self, tenant: UUID) -> AsyncIterator[Connection]:
+    async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
         """A transaction that sees and writes this tenant's rows only."""
         async with self._borrowed() as connection:
             await connection.execute(_begin(tenant))
@@ -85,7 +85,7 @@ class Database:
             return await (await connection.execute(query, parameters)).fetchall()
 
     @asynccontextmanager
-    async def _borrowed(self) -> AsyncIterator[Connection]:
+    async def _borrowed(self) -> AsyncGenerator[Connection]:
         try:
             async with self._pool.connection() as connection:
                 try:

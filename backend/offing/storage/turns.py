@@ -6,6 +6,7 @@ Prompt parts are stored once by hash; the parsed output is in the turn's step.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -68,8 +69,8 @@ def _sha256(part: str) -> bytes:
     return hashlib.sha256(part.encode()).digest()
 
 
-def _attempt(attempt: Attempt) -> dict[str, object]:
-    usage = asdict(attempt.usage) | {"usd": str(attempt.usage.usd)}
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    usage: dict[str, Any] = asdict(attempt.usage) | {"usd": str(attempt.usage.usd)}
     return asdict(attempt) | {"usage": usage}
 
 
