@@ -252,6 +252,8 @@ async def test_a_missing_key_is_a_refused_key_with_its_name(monkeypatch: pytest.
     ("more", "field"),
     [
         ({"model": ""}, "model"),
+        ({"model": "gpt-4o-mini"}, "provider/model"),
+        ({"model": "github_copilot/gpt-4o"}, "provider/model"),
         ({"model": "nobody/knows"}, "Provider"),
         ({"options": {"api_key": "x"}}, "options.api_key"),
         ({"options": {"form": "xml"}}, "options.form"),

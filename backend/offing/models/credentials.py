@@ -16,6 +16,19 @@ ADDRESSES = "OFFING_ENGINE_ADDRESSES"
 """Environment: API bases that choices may name, with the provider's key sent there, separated by commas."""
 
 _BASES = ("{}_API_BASE", "{}_BASE_URL")
+KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "mistral": "MISTRAL_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "together_ai": "TOGETHERAI_API_KEY",
+    "xai": "XAI_API_KEY",
+    "cohere": "COHERE_API_KEY",
+}
+"""litellm's names of providers that are often used, and the variable that each one's key is read from."""
 NO_KEY = "none"
 """Sent where no key is due; servers without keys ignore it, and client libraries insist on one."""
 
@@ -35,13 +48,18 @@ def destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | E
     origin = _origin(choice.api_base)
     if origin is None:
         return _refused(choice, "is no http or https address")
-    provider = choice.model.partition("/")[0].upper()
-    named = [env.get(form.format(provider), "") for form in _BASES] + env.get(ADDRESSES, "").split(",")
+    provider = choice.model.partition("/")[0]
+    named = [env.get(form.format(provider.upper()), "") for form in _BASES] + env.get(ADDRESSES, "").split(",")
     if origin in {_origin(address.strip()) for address in named if address.strip()}:
-        return Destination(choice.api_base, env.get(f"{provider}_API_KEY") or NO_KEY)
+        return Destination(choice.api_base, env.get(key_variable(provider)) or NO_KEY)
     if is_loopback(choice.api_base):
         return Destination(choice.api_base, NO_KEY)
     return _refused(choice, "is not an address that this installation allows")
+
+
+def key_variable(provider: str) -> str:
+    """The environment variable that holds a provider's key."""
+    return KEYS.get(provider, f"{provider.upper()}_API_KEY")
 
 
 def is_loopback(address: str) -> bool:

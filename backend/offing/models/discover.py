@@ -16,25 +16,11 @@ from typing import Any
 
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice, parse_engine
-from offing.models.credentials import ADDRESSES
+from offing.models.credentials import ADDRESSES, KEYS
 from offing.models.engine import ENGINES
 
 DEFAULT = "OFFING_ENGINE"
 """Environment: the engine of roles that have no variable of their own, in the form of `parse_engine`."""
-
-PROVIDERS = {
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-    "mistral": "MISTRAL_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "together_ai": "TOGETHERAI_API_KEY",
-    "xai": "XAI_API_KEY",
-    "cohere": "COHERE_API_KEY",
-}
-"""litellm's provider name and the variable that its key is read from."""
 
 LOCAL = {"ollama_chat": ("http://127.0.0.1:11434", "/api/tags"), "hosted_vllm": ("http://127.0.0.1:8000", "/v1/models")}
 """Servers that often run beside us: where they listen by themselves, and where they list their models."""
@@ -64,7 +50,7 @@ def engines_here(env: Mapping[str, str]) -> tuple[EngineFound, ...]:
     extractive = EngineFound(
         "extractive", True, note="Quotes and cites your documents. No language model, no key, no cost."
     )
-    return (extractive, *(_provider(name, key, env) for name, key in PROVIDERS.items()))
+    return (extractive, *(_provider(name, key, env) for name, key in KEYS.items()))
 
 
 async def servers_here(env: Mapping[str, str], seconds: float = 0.5) -> tuple[EngineFound, ...]:
@@ -118,7 +104,7 @@ def listed_models() -> Mapping[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     for model, row in rows.items():
         provider = str(row.get("litellm_provider", ""))
-        if row.get("mode") == "chat" and provider in PROVIDERS and not model.startswith("ft:"):
+        if row.get("mode") == "chat" and provider in KEYS and not model.startswith("ft:"):
             found.setdefault(provider, []).append(model if model.startswith(f"{provider}/") else f"{provider}/{model}")
     return {provider: tuple(sorted(set(models))) for provider, models in found.items()}
 

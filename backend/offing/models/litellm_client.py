@@ -5,6 +5,7 @@ and no budget, and never retries.
 """
 
 import asyncio
+import logging
 import os
 import sys
 import threading
@@ -74,12 +75,15 @@ _ready = threading.Event()
 
 
 def _load() -> Any:
-    """Import with everything off that calls home, reads files of its own, repeats prompts, or retries."""
+    """Import with everything off that calls home, reads files, retries, or repeats prompts in logs of its own."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     os.environ.setdefault("LITELLM_DISABLE_BUG_REPORT_LINK", "True")
     warnings.filterwarnings("ignore", message="Item .* on TypedDict class .* is using the `ReadOnly` qualifier")
+    loggers = [logging.getLogger(name) for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai")]
+    for chatty in loggers:
+        chatty.setLevel(logging.WARNING)
     import litellm
 
     litellm.suppress_debug_info = True
@@ -88,6 +92,8 @@ def _load() -> Any:
     litellm.modify_params = False
     litellm.num_retries = 0
     litellm.disable_hf_tokenizer_download = True
+    for chatty in loggers:
+        chatty.handlers.clear()
     for hooks in (litellm.callbacks, litellm.success_callback, litellm.failure_callback):
         hooks.clear()  # pyright: ignore[reportUnknownMemberType]
     _ready.set()

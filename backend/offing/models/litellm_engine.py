@@ -17,7 +17,7 @@ from typing import Any
 from offing.core.model import Answer, Attempt, EngineFailure, FailureKind, Message, Usage
 from offing.core.run import StopReason
 from offing.core.step import shortened
-from offing.models.credentials import destination
+from offing.models.credentials import destination, key_variable
 from offing.models.engine import RoleRequest
 from offing.models.litellm_client import Refusal, Reply, complete, estimated_usage, form_for, loaded, price
 from offing.models.litellm_request import (
@@ -186,8 +186,8 @@ def _correction(text: str, problem: Unusable) -> tuple[Message, ...]:
 
 
 def _key_remedy(model: str) -> str:
-    provider = model.partition("/")[0].upper()
-    return f" Set a valid {provider}_API_KEY where the workers run, or choose another engine."
+    variable = key_variable(model.partition("/")[0])
+    return f" Set a valid {variable} where the workers run, or choose another engine."
 
 
 def _request_attributes(ask: Ask, attempt: int) -> dict[str, names.Attribute]:

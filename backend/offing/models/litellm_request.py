@@ -15,6 +15,8 @@ Form = Literal["schema", "tool", "text"]
 """How the answer's form is asked for: response_format, one forced tool, or words in the prompt."""
 
 TOOL = "answer"
+INTERACTIVE = frozenset({"github_copilot", "chatgpt", "codex"})
+"""Providers for which litellm would ask a person at the terminal to log in, in the middle of a call."""
 BYTES_PER_TOKEN = 3.5
 """A little below English prose, so that a reservation is rarely too small."""
 
@@ -64,9 +66,10 @@ class Ask:
 
 def options_of(choice: EngineChoice) -> LitellmOptions | EngineFailure:
     """BAD_REQUEST: names the first field that cannot be used."""
-    if not choice.model:
-        remedy = "Name one as litellm spells it, for instance openai/gpt-4o-mini."
-        return EngineFailure(FailureKind.BAD_REQUEST, f"model: the litellm engine needs one. {remedy}")
+    provider, slash, name = choice.model.partition("/")
+    if not (slash and name) or provider in INTERACTIVE:
+        remedy = "Write provider/model with a provider that takes a key, for instance openai/gpt-4o-mini."
+        return EngineFailure(FailureKind.BAD_REQUEST, f"model: {choice.model!r} cannot be called. {remedy}")
     try:
         return LitellmOptions.model_validate(choice.options)
     except ValidationError as error:
