@@ -108,6 +108,13 @@ async def test_a_vanished_file_leaves_search_and_comes_back(pool: Database, fold
     assert await names(pool, "handshake") == ["pools.md"]
 
 
+async def test_a_file_that_can_no_longer_be_read_leaves_search(pool: Database, folder: Path, readers: Readers) -> None:
+    await taken_in(pool, folder, readers)
+    (folder / "pools.md").write_bytes(b"")
+    assert (await taken_in(pool, folder, readers))["pools.md"] == "refused"
+    assert await names(pool, "handshake") == []
+
+
 async def test_the_same_bytes_under_two_names_are_stored_once(pool: Database, folder: Path, readers: Readers) -> None:
     (folder / "copy.md").write_text(POOLS)
     outcomes = await taken_in(pool, folder, readers)

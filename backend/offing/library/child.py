@@ -8,6 +8,7 @@ import os
 import resource
 import struct
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
@@ -26,8 +27,8 @@ LENGTH = struct.Struct(">I")
 
 def main() -> None:
     source, sink = sys.stdin.buffer, _private_output()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_AS, MEMORY)
+    _limit(resource.RLIMIT_CORE, 0)
     while (name := _frame(source)) is not None:
         data = _frame(source)
         if data is None:
@@ -66,6 +67,11 @@ def _private_output() -> BinaryIO:
     ours = os.dup(1)
     os.dup2(2, 1)
     return os.fdopen(ours, "wb")
+
+
+def _limit(what: int, most: int) -> None:
+    with suppress(ValueError, OSError):  # macOS has no limit on address space
+        resource.setrlimit(what, (most, most))
 
 
 def _allow_cpu(seconds: int) -> None:

@@ -16,7 +16,7 @@ VERSION = 100 * 1 + terms.VERSION
 
 TITLE_WEIGHT = 1.0
 HEADING_WEIGHT = 0.5
-"""How often a word of the title, or of a heading, counts next to one in the text, where the heading often stands too."""
+"""How often a word of the title, or of a heading, counts next to one in the text, where headings often stand too."""
 SATURATION = 1.6
 """BM25's k1: how soon a repeated word stops adding weight."""
 LENGTH_SHARE = 0.5

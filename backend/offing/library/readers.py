@@ -21,7 +21,11 @@ from offing.library.extraction import Refused
 PATIENCE = 60.0
 """Seconds for one file."""
 
-COMMAND = (sys.executable, "-m", "offing.library.child")
+COMMAND = (sys.executable, "-P", "-m", "offing.library.child")
+"""-P: nothing is imported from the folder that we happen to be in."""
+
+PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "HOME")
+"""Of the environment. No address and no key reaches a process that parses strangers' files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,10 @@ class Reader:
     async def _started(self) -> Process:
         if self._process is not None and self._process.returncode is None:
             return self._process
-        return await asyncio.create_subprocess_exec(*self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        return await asyncio.create_subprocess_exec(
+            *self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
+        )
 
     async def close(self, *, at_once: bool = False) -> None:
         """End the process: by the end of its input, or by a signal."""

@@ -60,7 +60,7 @@ class FolderIngested:
     skipped: dict[str, int]
     """Files of types that are not read, by suffix."""
     gone: int
-    """Documents that are no longer in the folder and were taken out of search."""
+    """Documents that are no longer in the folder, or no longer readable, and were taken out of search."""
     cut_short: bool
     """The folder has more files than one library takes from it."""
 
@@ -136,11 +136,12 @@ async def ingest_folder(
     batch = _Batch(tenant, str(listing.root), len(listing.names), on_progress)
     files = await asyncio.to_thread(_hashed, listing.root, listing.names, batch)
     await _take_in(db, batch, files, readers)
+    outcomes = tuple(batch.outcomes[name] for name in listing.names)
     gone = 0
     if not listing.cut_short:
+        present = [file.name for file in outcomes if file.outcome != "refused"]
         async with db.transaction(tenant) as connection:
-            gone = await rows.mark_gone(connection, tenant, batch.collection, listing.names)
-    outcomes = tuple(batch.outcomes[name] for name in listing.names)
+            gone = await rows.mark_gone(connection, tenant, batch.collection, present)
     return FolderIngested(batch.collection, outcomes, listing.skipped, gone, listing.cut_short)
 
 

@@ -67,6 +67,20 @@ async def test_a_cancelled_read_leaves_no_answer_for_the_next_file(misbehaving: 
         assert (await readers.read("fine.md", TEXT)).text == TEXT.decode()
 
 
+async def test_a_reader_is_given_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "hunter2")
+    script = tmp_path / "tell.py"
+    script.write_text(
+        "import os\nfrom offing.library import child\nchild.prepared = lambda n, d: "
+        "{'problem': repr(dict(os.environ)), 'remedy': ''}\nchild.main()\n"
+    )
+    async with Readers(1, command=(sys.executable, str(script))) as readers:
+        with pytest.raises(Refused) as told:
+            await readers.read("a", b"")
+    assert "PATH" in told.value.problem
+    assert "hunter2" not in told.value.problem
+
+
 async def test_refusals_carry_their_reason() -> None:
     async with Readers(1) as readers:
         with pytest.raises(Refused, match="archive"):
