@@ -62,7 +62,7 @@ def plain() -> dict[Kind, checker.Rows]:
     with staged() as stage:
         stage.lone_worker()
         trial = asyncio.run(_undisturbed(stage))
-        left = {s.kind: stage.facts(s.run) for s in trial.subjects}
+        left: dict[Kind, checker.Rows] = {s.kind: stage.facts(s.run) for s in trial.subjects}
         assert [checker.violations(rows) for rows in left.values()] == [[], []]
         return left
 

@@ -121,6 +121,18 @@ class Stage:
         ((owner,),) = self.rows("select owner from app.run where id = %s and status = 'running'", run) or [(None,)]
         return None if owner is None else int(owner.split(":")[1])
 
+    def ended(self, run: UUID) -> bool:
+        return self.rows("select 1 from app.run where id = %s and ended_at is not null", run) != []
+
+    def written(self, runs: list[UUID], fence: int) -> dict[str, int]:
+        """How many rows of each table carry a fence, and how many the whole database has of those that carry none."""
+        return {
+            table: self.rows(f"select count(*) from app.{table} where run_id = any(%s) and fence = %s", runs, fence)[0][
+                0
+            ]
+            for table in ("step", "checkpoint", "intent")
+        }
+
     def facts(self, run: UUID) -> checker.Rows:
         return facts(self, run)
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.chaos import checker
 from tests.chaos.stage import Stage
-from tests.chaos.trial import Client, Kind, Moment, report_of
+from tests.chaos.trial import Client, Kind, Moment, expect
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
 
@@ -14,11 +14,9 @@ async def test_worker_killed(stage: Stage, client: Client, plain: dict[Kind, che
     trial = await client.trial(moment, "steady", "varying", "agentflow")
     spare = stage.spawn_worker()
     trial.until_calls(trial.subjects[0], dice.randint(3, 45))
-    held = trial.owned_by(worker.pid)
+    assert len(trial.owned_by(worker.pid)) == 3, moment
     trial.strike()
     worker.kill()
     spare.await_ready()
     trial.until_ended()
-    wrong = [(s, trial.complaints(s, plain, losses=1)) for s in held]
-    assert not report_of(wrong), f"{moment}:\n{report_of(wrong)}"
-    assert [stage.facts(s.run).run.fence for s in held] == [2, 2, 2], moment
+    expect(trial, plain, fence={2})

@@ -2,9 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from typing import Literal
 from uuid import UUID
 
@@ -105,6 +105,19 @@ class Trial:
             wrong += differences(rows, plain["steady"])
         return wrong
 
+    def next_seed(self) -> int:
+        return next(_seeds)
+
+
+def expect(trial: Trial, plain: dict[Kind, checker.Rows], *, fence: set[int], losses: int | None = None) -> None:
+    """Every run of the trial was struck in mid-run and ended as if nothing had happened. `fence`: how often each may have
+    been claimed in all."""
+    wrong = [f"{s.kind} {s.run}: {c}" for s in trial.subjects for c in trial.complaints(s, plain, losses)]
+    claimed = {str(s.run): trial.stage.facts(s.run).run.fence for s in trial.subjects}
+    if not set(claimed.values()) <= fence:
+        wrong.append(f"each run should have been claimed {fence} times: {claimed}")
+    assert not wrong, "\n".join([str(trial.moment), *wrong])
+
 
 def differences(rows: checker.Rows, plain: checker.Rows) -> list[str]:
     """Where a run's report is not that of an undisturbed run. Names of stored texts and of runs are left aside."""
@@ -139,7 +152,7 @@ class Client:
         """Runs of these kinds, all in hand of a worker."""
         trial = Trial(self.stage, moment)
         for kind in kinds:
-            trial.subjects.append(await self.submit(kind, _seed()))
+            trial.subjects.append(await self.submit(kind, trial.next_seed()))
         for subject in trial.subjects:
             await asyncio.to_thread(trial.until_calls, subject, 1)
         return trial
@@ -154,14 +167,5 @@ def request_of(kind: Kind, seed: int, **more: object) -> RunRequest:
     return RunRequest("Count", "counting", budget=Budget(turns=TURNS), engines=engines, seed=seed, **more)  # type: ignore[arg-type]
 
 
-_seeds = iter(range(1, 1_000_000))
-
-
-def _seed() -> int:
-    """Unlike any other run's on this stage."""
-    return next(_seeds)
-
-
-def report_of(found: Sequence[tuple[Subject, list[str]]]) -> str:
-    """What is wrong with each run; empty when nothing is."""
-    return "\n".join(f"{s.kind} {s.run}: {complaint}" for s, wrong in found for complaint in wrong)
+_seeds = count(1)
+"""Each run's is unlike any other's, so that its calls are known by it."""

@@ -1,0 +1,26 @@
+"""Postgres goes away at once in the middle of runs and comes back. What it had acknowledged is there, and the runs go
+on: in the same hands where it was back within a lease, else after another claim."""
+
+import signal
+
+import pytest
+
+from tests.chaos import checker
+from tests.chaos.stage import Stage
+from tests.chaos.trial import Client, Kind, Moment, expect
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
+
+
+@pytest.mark.parametrize("how", [signal.SIGQUIT, signal.SIGKILL], ids=["immediate", "kill-9"])
+async def test_postgres_restarted_at_once(
+    stage: Stage, client: Client, plain: dict[Kind, checker.Rows], moment: Moment, how: signal.Signals
+) -> None:
+    stage.lone_worker()
+    trial = await client.trial(moment, "steady", "varying", "agentflow")
+    trial.until_calls(trial.subjects[0], moment.dice.randint(3, 45))
+    trial.strike()
+    stage.kill_server("postgres", how)
+    stage.restart("postgres")
+    trial.until_ended()
+    expect(trial, plain, fence={1, 2})

@@ -1,0 +1,34 @@
+"""A worker is stopped for longer than its lease and then continued. Others have its runs by then, and it writes nothing
+any more."""
+
+import signal
+
+import pytest
+
+from tests.chaos import checker
+from tests.chaos.stage import Stage
+from tests.chaos.trial import Client, Kind, Moment, expect
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
+
+
+async def test_worker_stopped_past_its_lease(
+    stage: Stage, client: Client, plain: dict[Kind, checker.Rows], moment: Moment
+) -> None:
+    worker = stage.lone_worker()
+    trial = await client.trial(moment, "steady", "varying", "agentflow")
+    spare = stage.spawn_worker()
+    trial.until_calls(trial.subjects[0], moment.dice.randint(3, 45))
+    trial.strike()
+    worker.signal(signal.SIGSTOP)
+    spare.await_ready()
+    runs = [s.run for s in trial.subjects]
+    taken = "select count(*) from app.run where id = any(%s) and fence > 1"
+    stage.until("the other worker to take the runs", lambda: stage.rows(taken, runs) == [(len(runs),)], 45)
+    left = stage.written(runs, fence=1)
+    worker.signal(signal.SIGCONT)
+    trial.until_ended()
+    assert worker.alive(), moment
+    assert stage.written(runs, fence=1) == left, f"{moment}: the stopped worker wrote"
+    expect(trial, plain, fence={2})
+    stage.dismiss(worker)
