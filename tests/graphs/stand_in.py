@@ -1,7 +1,7 @@
 """A run context in memory, for trying graphs without a database, and a small library to search.
 
 It keeps the promises of `offing.sdk.RunContext` that a graph can notice: steps are appended in order, evidence is what
-tools returned, reports go through the real citation check. Engines are the model-free ones unless a test gives another for a role.
+tools returned, reports go through the real citation check. Engines are the model-free ones unless a test gives others.
 """
 
 import math

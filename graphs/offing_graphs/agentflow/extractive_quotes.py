@@ -7,12 +7,13 @@ stands under, from its neighbours, and from the search's own order. Knows neithe
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
+from typing import cast
 
-from offing_graphs.agentflow.extractive_split import Kind, Unit, linked_share, plain, units
+from offing_graphs.agentflow.extractive_split import Kind, Unit, is_header, linked_share, plain, units
 from offing_graphs.agentflow.extractive_words import Stems, Term, sequence, stems, terms
 from offing_graphs.agentflow.shapes import Piece
 
@@ -167,23 +168,30 @@ def _by_source(lines: Iterable[Line]) -> dict[str, list[Line]]:
     return found
 
 
-@lru_cache(maxsize=2_048)
-def _lines_of(piece: Piece) -> tuple[Line, ...]:
+def _read(piece: Piece) -> tuple[Line, ...]:
     heading, title = stems(piece.heading), stems(piece.title)
     all_units = units(piece.text)
     seen = [stems(plain(piece.text[u.start : u.end])) for u in all_units]
     found: list[Line] = []
     leads = not piece.heading or piece.start == 0
+    columns = Stems()
     for n, unit in enumerate(all_units):
         stretch = piece.text[unit.start : unit.end]
+        columns = columns if unit.kind is Kind.ROW else Stems()
         if unit.kind is Kind.HEADING:
             heading, leads = stems(plain(stretch)), True
+        elif unit.kind is Kind.ROW and is_header(piece.text, unit):
+            columns = seen[n]
         elif not _is_torn(piece, unit):
             text = stretch if unit.kind is Kind.CODE else plain(stretch)
             around = _joined(seen[max(0, n - NEIGHBOURS) : n + NEIGHBOURS + 1])
-            found.append(Line(piece, unit, text, seen[n], sequence(text), heading, title, around, leads))
+            under = _joined((heading, columns)) if columns else heading
+            found.append(Line(piece, unit, text, seen[n], sequence(text), under, title, around, leads))
             leads = leads and unit.kind is Kind.CODE
     return tuple(found)
+
+
+_lines_of = cast("Callable[[Piece], tuple[Line, ...]]", lru_cache(maxsize=2_048)(_read))
 
 
 def _is_torn(piece: Piece, unit: Unit) -> bool:

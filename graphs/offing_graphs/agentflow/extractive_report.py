@@ -18,7 +18,7 @@ from offing_graphs.agentflow.extractive_quotes import (
     distinct,
     is_dangling,
 )
-from offing_graphs.agentflow.extractive_split import Kind, Unit, is_rule_row, plain, units
+from offing_graphs.agentflow.extractive_split import Kind, Unit, is_header, plain, units
 from offing_graphs.agentflow.shapes import Piece, Record, WriterInput
 
 QUOTES = 4
@@ -161,16 +161,15 @@ def _header(line: Line) -> list[Quote]:
     while first and all_units[first - 1].kind is Kind.ROW:
         first -= 1
     top = all_units[first]
-    titled = is_rule_row(line.piece.text[top.end :].lstrip("\n").split("\n", 1)[0])
-    return [Quote(line.piece, top.start, top.end, extra=True)] if first < at and titled else []
+    named = first < at and is_header(line.piece.text, top)
+    return [Quote(line.piece, top.start, top.end, extra=True)] if named else []
 
 
 def _following(line: Line, how: bool) -> list[Quote]:
     """The list or the code that a sentence introduces with a colon."""
     all_units, at = _position(line)
     after = all_units[at + 1 :]
-    header = line.unit.kind is Kind.ROW and (not at or all_units[at - 1].kind is not Kind.ROW)
-    if not (header or line.text.endswith(":")) or not after:
+    if not line.text.endswith(":") or not after:
         return []
     if after[0].kind is Kind.CODE:
         return [Quote(line.piece, after[0].start, after[0].end, code=True)] if how and _short(line, after[0]) else []

@@ -216,9 +216,10 @@ def _without_marks(text: str) -> str:
     return _HASHES.sub("", text.strip())
 
 
-def is_rule_row(line: str) -> bool:
-    """The row of dashes under a table's first row."""
-    return "-" in line and bool(_RULE_ROW.match(line))
+def is_header(text: str, row: Unit) -> bool:
+    """A row of dashes follows this one, so that it names the table's columns."""
+    following = text[row.end :].lstrip("\n").split("\n", 1)[0]
+    return "-" in following and bool(_RULE_ROW.match(following))
 
 
 def linked_share(stretch: str) -> float:

@@ -40,7 +40,7 @@ _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _NUMBER = re.compile(r"\d+(?:[.:]\d+)+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f]+")
 
-_stemmer: Any = snowballstemmer.stemmer("english")
+_stemmer: Any = snowballstemmer.stemmer("english")  # pyright: ignore[reportUnknownMemberType]
 _stemming = threading.Lock()
 
 
