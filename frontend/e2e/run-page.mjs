@@ -46,7 +46,7 @@ async function stepsAreWhole(page) {
   await page.getByRole("heading", { level: 1, name: question }).waitFor();
   await page.getByRole("tab", { name: /Timeline/ }).click();
   await page.locator(".step-seq").first().waitFor();
-  const seqs = (await page.locator(".step-seq").allInnerTexts()).map(Number);
+  const seqs = (await page.locator(".step-seq").allTextContents()).map(Number);
   const first = seqs[0] ?? 0;
   assert.deepEqual(
     seqs,
@@ -65,11 +65,11 @@ async function citationOpens(page) {
   await marker.hover();
   const card = page.getByRole("tooltip");
   await card.locator(".quote-around").first().waitFor();
-  const quote = (await card.locator("mark").innerText()).trim();
-  const around = (await card.locator(".quote-around").allInnerTexts()).join("").trim();
+  const quote = ((await card.locator("mark").textContent()) ?? "").trim();
+  const around = (await card.locator(".quote-around").allTextContents()).join("").trim();
   assert.ok(quote.length > 10, "the card shows the quote");
   assert.ok(around.length > 10, "the card shows the text around the quote");
-  assert.match(await card.innerText(), /✓ quote verified/);
+  assert.match((await card.textContent()) ?? "", /✓ quote verified/);
   await marker.click();
   const kept = page.getByRole("region", { name: "Evidence" }).locator(".quote-card mark").first();
   await kept.waitFor();

@@ -38,6 +38,7 @@ export function DocumentsField({ collections, chosen, attached, onChoose, onPick
               type="button"
               className={chosen.includes(collection.name) ? "chip on" : "chip"}
               aria-pressed={chosen.includes(collection.name)}
+              title={collection.name}
               onClick={() => toggle(collection.name)}
             >
               {collectionName(collection.name)} <span className="num">{collection.count}</span>

@@ -22,7 +22,7 @@ export function SourceRow({ source, pointed, onErase }: { source: Source; pointe
         {source.title && source.title !== source.name && <span className="source-name">{source.name}</span>}
       </span>
       <span className="source-facts num">
-        <span>{collectionName(source.collection)}</span>
+        <span title={source.collection}>{collectionName(source.collection)}</span>
         <span>{KINDS[source.media_type] ?? source.media_type}</span>
         <span>{bytes(source.bytes)}</span>
         <span className="tag" title={`SHA-256 of the stored bytes: ${source.snapshot}`}>

@@ -8,7 +8,7 @@ import "./citation-marker.css";
 const SHOW_MS = 90;
 const HIDE_MS = 180;
 /** What a card usually measures; only decides between above and below. */
-const CARD = { width: 440, height: 230 };
+const CARD = { width: 440, height: 340 };
 
 interface CitationMarkerProps {
   citation: Citation;

@@ -15,3 +15,13 @@ export function headOf(text: string, limit: number): string {
   const space = cut.search(/\s\S*$/);
   return `${space < 0 ? cut : cut.slice(0, space)} …`;
 }
+
+/** Lines that were broken by hand flow again; blank lines, lists, quotes, tables and headings keep theirs. */
+export function reflowed(text: string): string {
+  return text.replace(/(?<=[^\n])\n(?=[^\s\-*+>#|`\d])/g, " ");
+}
+
+/** All white space as single spaces. */
+export function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ");
+}

@@ -11,6 +11,8 @@ export interface Place {
   /** Exactly one of both is set. */
   top?: number;
   bottom?: number;
+  /** What fits on that side. */
+  maxHeight: number;
 }
 
 const GAP = 8;
@@ -24,6 +26,8 @@ export function placeCard(
 ): Place {
   const left = Math.max(EDGE, Math.min(anchor.left - 24, view.width - card.width - EDGE));
   const below = view.height - anchor.bottom;
-  if (below > card.height + GAP + EDGE || below > anchor.top) return { left, top: anchor.bottom + GAP };
-  return { left, bottom: view.height - anchor.top + GAP };
+  if (below > card.height + GAP + EDGE || below > anchor.top) {
+    return { left, top: anchor.bottom + GAP, maxHeight: below - GAP - EDGE };
+  }
+  return { left, bottom: view.height - anchor.top + GAP, maxHeight: anchor.top - GAP - EDGE };
 }

@@ -5,7 +5,7 @@ import { passageQuery } from "@/shared/api/library";
 import type { Citation } from "@/shared/api/reports";
 import { shortHash } from "@/shared/format/numbers";
 import { ProblemNote } from "@/shared/ui/problem-note";
-import { headOf, tailOf } from "./excerpt";
+import { headOf, oneLine, reflowed, tailOf } from "./excerpt";
 import "./quote-card.css";
 
 /** Characters of context on each side: at a glance, and when asked for more. */
@@ -23,7 +23,7 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
   const [more, setMore] = useState(false);
   return (
     <article className="quote-card" data-citation={citation.number} aria-label={`Citation ${citation.number}`}>
-      <Quote citation={citation} more={more} />
+      <Quote citation={citation} more={more} brief={!onUnpin} />
       <footer className="quote-foot">
         <span className="cite static">{citation.number}</span>
         {citation.verified ? (
@@ -63,9 +63,11 @@ function useContext(citation: Citation, around: number) {
   return useQuery({ ...passageQuery({ artefact: artefact ?? "", start, end }, around), enabled: artefact !== null });
 }
 
-function Quote({ citation, more }: { citation: Citation; more: boolean }) {
+/** `brief`: everything on as few lines as possible, for a card that floats. */
+function Quote({ citation, more, brief }: { citation: Citation; more: boolean; brief: boolean }) {
   const passage = useContext(citation, more ? 2_000 : 600);
   const limit = more ? MORE : GLANCE;
+  const laid = brief ? oneLine : reflowed;
   if (!citation.artefact_id) {
     return (
       <p className="quote-text">
@@ -77,9 +79,9 @@ function Quote({ citation, more }: { citation: Citation; more: boolean }) {
   return (
     <>
       <p className="quote-text" aria-busy={passage.isPending}>
-        {passage.data && <span className="quote-around">{tailOf(passage.data.before, limit)}</span>}
-        <mark>{passage.data?.text ?? citation.quote}</mark>
-        {passage.data && <span className="quote-around">{headOf(passage.data.after, limit)}</span>}
+        {passage.data && <span className="quote-around">{tailOf(laid(passage.data.before), limit)}</span>}
+        <mark>{laid(passage.data?.text ?? citation.quote)}</mark>
+        {passage.data && <span className="quote-around">{headOf(laid(passage.data.after), limit)}</span>}
       </p>
       <ProblemNote error={passage.error} onRetry={() => passage.refetch()} />
     </>

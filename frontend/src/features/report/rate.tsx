@@ -89,7 +89,7 @@ export function SentenceMenu({
   const give = (value: number) => send.mutate({ claim: sentence.id, value, correction: "" });
   return (
     <span className={said ? "sentence-menu said" : "sentence-menu"}>
-      <Menu label={said || "⋯"} name={`Rate this sentence${said ? `, ${said}` : ""}`} className="sentence-more">
+      <Menu label={said || "⋮"} name={`Rate this sentence${said ? `, ${said}` : ""}`} className="sentence-more">
         <button type="button" role="menuitem" className="menu-item" onClick={() => give(1)}>
           Good
         </button>

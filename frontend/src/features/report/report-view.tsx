@@ -31,7 +31,7 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
     />
   );
   return (
-    <article className={compact ? "report compact" : "report"}>
+    <article className={`report ${compact ? "compact" : ""} ${isList(report) ? "findings" : ""}`}>
       {report.status === "partial" && <PartialNote report={report} remedy={remedy} />}
       <h2>{report.title}</h2>
       {report.answer && <p className="report-answer">{shown(report.answer)}</p>}
@@ -54,6 +54,11 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
       </footer>
     </article>
   );
+}
+
+/** Extracts are findings beside one another, not prose: each stands by itself. */
+function isList(report: Report): boolean {
+  return report.written_by.startsWith("extractive");
 }
 
 function PartialNote({ report, remedy }: { report: Report; remedy: ReactNode }) {

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { isSpan, SpanList } from "./span-list";
 
 /** A text longer than this is folded. */
 const FOLD = 900;
@@ -32,6 +33,7 @@ export function PayloadView({ value, depth = 0 }: { value: unknown; depth?: numb
 
 function List({ values, depth }: { values: unknown[]; depth: number }) {
   if (values.length === 0) return <span className="quiet">none</span>;
+  if (values.every(isSpan)) return <SpanList spans={values} />;
   if (values.every((value) => isScalar(value) && String(value).length < 40)) {
     return <span>{values.map(String).join(", ")}</span>;
   }

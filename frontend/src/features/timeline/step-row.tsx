@@ -40,7 +40,7 @@ export function StepRow({ run, seq, step, before, selected, open, onToggle }: St
           {step.detail && <span className="step-detail">{step.detail}</span>}
         </span>
         <span className="step-took num">
-          {step.ms !== null && took(step.ms)}
+          {step.ms !== null && step.ms > 0 && took(step.ms)}
           {step.tokens > 0 && <span className="step-tokens">{step.tokens} tok</span>}
         </span>
       </button>

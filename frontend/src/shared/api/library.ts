@@ -49,9 +49,9 @@ export function passagesQuery(collection: string | null, search: string) {
   });
 }
 
-/** What a collection is called. */
+/** What a collection is called: a folder of this machine by its last name. */
 export function collectionName(name: string): string {
-  return name || "single files";
+  return name.split(/[\\/]/).findLast(Boolean) ?? "single files";
 }
 
 export interface SpanKey {

@@ -86,19 +86,15 @@ export function HorizonScrubber(props: ScrubberProps) {
                 fill="var(--sunk)"
               />
             )}
+            {selected !== null && selected <= count && (
+              <Selected x={xOf(selected, frame)} slot={slot} height={height} />
+            )}
           </svg>
           <span style={{ position: "relative", display: "block" }}>
             <HorizonLine marks={marks} frame={frame} label={null} />
           </span>
           <svg width={width} height={height} aria-hidden="true" style={{ position: "absolute", inset: 0 }}>
             {active && count > 0 && <NowMark x={xOf(count + 1, frame)} height={height} />}
-            {selected !== null && (
-              <path
-                d={`M${(xOf(selected, frame) + Math.min(3, slot * 0.62) / 2).toFixed(1)} 0V${height}`}
-                stroke="var(--ink)"
-                strokeWidth="1.5"
-              />
-            )}
           </svg>
         </>
       )}
@@ -115,6 +111,17 @@ export function HorizonScrubber(props: ScrubberProps) {
         </span>
       )}
     </div>
+  );
+}
+
+/** The selected step: a band behind its mark and a pointer from below, so that the mark keeps its colour. */
+function Selected({ x, slot, height }: { x: number; slot: number; height: number }) {
+  const middle = x + Math.min(3, slot * 0.62) / 2;
+  return (
+    <>
+      <rect x={middle - 4} width={8} y={0} height={height} rx={3} fill="var(--ink)" opacity={0.14} />
+      <path d={`M${middle - 5} ${height + 5}L${middle} ${height - 1}l5 6z`} fill="var(--ink)" />
+    </>
   );
 }
 
