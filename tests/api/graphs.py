@@ -1,6 +1,6 @@
 """A graph that nobody advances: tests of the API play its worker."""
 
-from typing import Any
+from typing import Any, TypedDict
 
 from pydantic import BaseModel
 
@@ -24,17 +24,19 @@ SPEAKER: Role[Asked, Said] = Role(
 )
 
 
+class State(TypedDict):
+    word: str
+
+
+def speak(state: State) -> State:
+    return state
+
+
 def _build() -> Any:
     from langgraph.graph import END, START, StateGraph
 
-    def speak(state: dict[str, Any]) -> dict[str, Any]:
-        return state
-
-    builder = StateGraph(dict)
-    builder.add_node("speak", speak)
-    builder.add_edge(START, "speak")
-    builder.add_edge("speak", END)
-    return builder
+    builder: Any = StateGraph(State)
+    return builder.add_node("speak", speak).add_edge(START, "speak").add_edge("speak", END)
 
 
 quiet = Graph("quiet", "Quiet", "Does nothing.", "v1", _build, lambda run: {}, (SPEAKER,))

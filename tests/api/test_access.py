@@ -103,7 +103,7 @@ async def test_odd_credentials_are_refused_and_never_break_anything(api: Api) ->
         "é" * 40,
         "ofg_²_x",
     ):
-        headers = {"Authorization": f"Bearer {odd}".encode("latin-1", "replace")}
+        headers = [(b"Authorization", f"Bearer {odd}".encode("latin-1", "replace"))]
         response = await api.nobody.get("/api/v1/runs", headers=headers)
         assert response.status_code == 401, odd
         assert response.headers["www-authenticate"] == "Bearer"

@@ -1,3 +1,4 @@
+# pyright: reportUnknownMemberType=false
 """Event streams: each durable step once and in order, whatever happens to the stream or to Redis."""
 
 import asyncio
@@ -11,6 +12,7 @@ import redis.asyncio
 
 from offing.api import feed, streams
 from offing.core.run import Fence, RunStatus
+from offing.core.step import StepDraft, StepKind
 from offing.storage.steps import Booking
 from tests.api.conftest import Api
 from tests.api.sse import following
@@ -71,7 +73,7 @@ async def test_a_place_that_is_none_is_refused_before_the_stream_begins(api: Api
     run = await api.submit()
     path = f"/api/v1/runs/{run}/events"
     for place in ("x", "-1", "1.5", "9" * 30, "²"):
-        refused = await api.http.get(path, headers={"Last-Event-ID": place.encode("latin-1")})
+        refused = await api.http.get(path, headers=[(b"Last-Event-ID", place.encode("latin-1"))])
         assert (refused.status_code, refused.json()["field"]) == (422, "Last-Event-ID"), place
     for cursor in ("", "x", f"{run}", f"{run}:x", f"{run}:-1", ",".join(f"{uuid4()}:0" for _ in range(51))):
         refused = await api.http.get("/api/v1/events", params={"cursor": cursor})
@@ -114,15 +116,9 @@ async def test_spending_is_told_but_at_most_once_a_second(api: Api) -> None:
     async with following(api.http, f"/api/v1/runs/{run}/events") as stream:
         await stream.until(lambda s: s.seqs == [1])
         for n in range(20):
-            await api.hands.append(fence, *_note(n), spent=Booking(tokens=10))
+            await api.hands.append(fence, StepDraft(StepKind.NOTE, f"n{n}"), spent=Booking(tokens=10))
         await stream.until(lambda s: s.named("run")[-1].data["spent"]["tokens"] == 200, seconds=5)
         assert len(stream.named("run")) <= 3
-
-
-def _note(n: int) -> tuple[object, ...]:
-    from offing.core.step import StepDraft, StepKind
-
-    return (StepDraft(StepKind.NOTE, f"n{n}", {}),)
 
 
 async def test_what_a_run_does_comes_live_and_without_id(api: Api) -> None:

@@ -44,7 +44,7 @@ async def test_requests_with_one_key_at_the_same_moment_make_one_run(api: Api) -
 
 
 async def test_bad_input_names_the_field_and_the_remedy(api: Api) -> None:
-    cases = [
+    cases: list[tuple[dict[str, object], str]] = [
         ({"question": "Hi"}, "question"),
         ({"question": "   \n  "}, "question"),
         ({"question": "Why is the sea salt?", "budget": {"turns": 3000}}, "budget.turns"),

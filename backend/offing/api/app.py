@@ -14,9 +14,6 @@ from offing.api.routes.responses import GUARDED, OPEN
 from offing.resources import web_dir
 from offing.settings import Settings
 
-MOST_BODY = 1_000_000
-"""Bytes of a request but an upload."""
-
 PREFIX = "/api/v1"
 
 
@@ -41,7 +38,6 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
         openapi_url=f"{PREFIX}/openapi.json",
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
-        max_body_size=MOST_BODY,
     )
     _install_routes(app)
     static.install(app, web_dir())

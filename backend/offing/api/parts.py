@@ -7,8 +7,11 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from offing.api.hurried import HurriedHints
 from offing.bus.hints import BusHints
 from offing.bus.live import LiveBus
+from offing.core.model import EngineChoice
+from offing.models.discover import default_choice, role_choices
 from offing.sdk import Graph
 from offing.services import graphs
 from offing.services.access import Doorkeeper
@@ -21,14 +24,14 @@ from offing.storage.pool import Database
 class Parts:
     settings: Settings
     database: Database
-    hints: BusHints
+    hints: HurriedHints
+    live: LiveBus
     door: Doorkeeper
     graphs: Mapping[str, Graph]
     metrics: Metrics
-
-    @property
-    def live(self) -> LiveBus:
-        return self.hints.live
+    default_engine: EngineChoice
+    role_engines: Mapping[str, EngineChoice]
+    """Engines that the operator set for roles of these names."""
 
 
 @asynccontextmanager
@@ -36,8 +39,20 @@ async def assembled(settings: Settings) -> AsyncGenerator[Parts]:
     """Open what a process needs, on the loop that runs it. Raises InvalidInput when an address is not set."""
     app_url, redis_url = app_address(settings), redis_address(settings)
     async with Database(app_url, most=settings.pool_size) as database, BusHints(redis_url) as hints:
+        hurried = HurriedHints(hints)
         installed = graphs.installed(settings.graphs)
-        yield Parts(settings, database, hints, Doorkeeper(database), installed, Metrics(database, hints.live))
+        yield Parts(
+            settings=settings,
+            database=database,
+            hints=hurried,
+            live=hints.live,
+            door=Doorkeeper(database),
+            graphs=installed,
+            metrics=Metrics(database, hints.live),
+            default_engine=default_choice(),
+            role_engines=role_choices(),
+        )
+        await hurried.close()
 
 
 def parts_of(request: Request) -> Parts:

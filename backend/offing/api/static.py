@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 HASHED = "assets/"
 """Vite puts a hash of the content into the names of the files in here."""
@@ -32,12 +32,14 @@ class Page(StaticFiles):
 
 
 def install(app: FastAPI, folder: Path | None) -> None:
-    """Serve the page under every address that no route has. `folder` None: it was not built, and says so."""
-    if folder is not None:
-        app.mount("/", Page(directory=folder), name="page")
-        return
+    """Serve the page under every address that no route has. `folder` None: it was not built, and says so.
 
-    async def not_built() -> HTMLResponse:
-        return HTMLResponse(NOT_BUILT, 503)
+    As the router's default and not as a mount, which would take requests with a wrong method for a known route.
+    """
+    app.router.default = Page(directory=folder) if folder is not None else _not_built
 
-    app.add_api_route("/", not_built, include_in_schema=False)
+
+async def _not_built(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["path"] != "/":
+        raise HTTPException(404, "There is no such route.")
+    await HTMLResponse(NOT_BUILT, 503)(scope, receive, send)

@@ -1,10 +1,11 @@
 """JSON bodies that the rest can trust: bounded in depth, finite numbers, text that Postgres and msgpack can hold.
 
-A route class, so that it applies to whatever a router serves. Size is the app's `max_body_size`.
+Route classes, so that they apply to whatever a router serves. Here are the limits on a body's size as well, because the
+framework's own would not answer with a problem.
 """
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, ClassVar
 
 import orjson
 from fastapi import Request, Response
@@ -44,17 +45,45 @@ def _inspect(document: Any) -> None:
 
 
 class StrictRequest(Request):
+    """Refuses a body of more than `most_body` bytes as soon as that is known, and documents that are not strict."""
+
+    most_body: int
+
     async def json(self) -> Any:
         return strict_json(await self.body())
 
+    async def stream(self) -> AsyncGenerator[bytes]:
+        announced = self.headers.get("content-length", "")
+        _refuse_large(int(announced) if announced.isdigit() else 0, self.most_body)
+        counted = 0
+        async for chunk in super().stream():
+            counted += len(chunk)
+            _refuse_large(counted, self.most_body)
+            yield chunk
+
+
+def _refuse_large(size: int, most: int) -> None:
+    if size > most:
+        raise Refusal(413, "too_large", "The body is larger than allowed.", f"Send at most {most:,} bytes.")
+
 
 class StrictRoute(APIRoute):
-    """Reads JSON bodies through `strict_json`."""
+    """Reads bodies through `StrictRequest`."""
+
+    most_body: ClassVar[int] = 1_000_000
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def strictly(request: Request) -> Response:
-            return await handle(StrictRequest(request.scope, request.receive))
+            strict = StrictRequest(request.scope, request.receive)
+            strict.most_body = self.most_body
+            return await handle(strict)
 
         return strictly
+
+
+class UploadRoute(StrictRoute):
+    """For requests that carry files."""
+
+    most_body: ClassVar[int] = 256 * 2**20

@@ -20,8 +20,6 @@ from offing.storage.pool import Database
 MOST_FILE = 25 * 2**20
 """Bytes of one file. A larger one is refused; the others of the request are kept."""
 
-MOST_REQUEST = 256 * 2**20
-
 MOST_FILES = 500
 
 PORTION = 32 * 2**20

@@ -10,12 +10,12 @@ from offing.api.auth import Known
 from offing.api.parts import Held
 from offing.api.routes.responses import NO_SOURCE, TOO_LARGE, problems
 from offing.api.schemas import CollectionOut, ErasedOut, HitPage, PassageOut, SourceOut, SourcePage, UploadOut
-from offing.api.strict import StrictRoute
-from offing.api.uploads import MOST_REQUEST, received, taken_in
+from offing.api.strict import UploadRoute
+from offing.api.uploads import received, taken_in
 from offing.services import erasure, library, views
 from offing.services.library import LibraryScope
 
-router = APIRouter(prefix="/library", tags=["library"], route_class=StrictRoute)
+router = APIRouter(prefix="/library", tags=["library"], route_class=UploadRoute)
 
 Collection = Annotated[str | None, Query(max_length=500, description="Absent: all of them.")]
 
@@ -61,7 +61,7 @@ async def list_sources(
     return SourcePage(items=[wire.source_out(s) for s in page], next=following, total=total)
 
 
-@router.post("", openapi_extra=UPLOAD, responses=TOO_LARGE, max_body_size=MOST_REQUEST)
+@router.post("", openapi_extra=UPLOAD, responses=TOO_LARGE)
 async def upload(caller: Known, held: Held, request: Request) -> UploadOut:
     """Add documents. Each file has an outcome of its own; bytes already known are not read again."""
     async with received(request) as sent:

@@ -13,6 +13,7 @@ from offing.api.routes.responses import TOO_LARGE
 from offing.api.schemas import EngineOut, GraphOut, HealthOut, TenantIn, TenantOut
 from offing.api.strict import StrictRoute
 from offing.core.errors import Unavailable
+from offing.models import discover
 from offing.sdk import Graph
 from offing.services import views
 from offing.telemetry.metrics import CONTENT_TYPE
@@ -42,8 +43,6 @@ async def list_graphs(caller: Known, held: Held) -> list[GraphOut]:
 @router.get("/engines", tags=["platform"])
 async def list_engines(caller: Known, held: Held) -> list[EngineOut]:
     """Engines that can answer roles here, and the models found for them."""
-    from offing.models import discover
-
     found = await discover.engines()
     return [EngineOut(name=e.name, available=e.available, models=list(e.models), note=e.note) for e in found]
 

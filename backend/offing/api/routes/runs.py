@@ -1,21 +1,22 @@
 """Runs: submitting, listing, reading, and what people ask of a run."""
 
+import os
 from decimal import Decimal
 from typing import Annotated
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
 
 from offing.api import wire
 from offing.api.auth import Caller, Known
-from offing.api.guard import is_loopback
 from offing.api.parts import Held, Parts
-from offing.api.problems import Refusal
 from offing.api.routes.responses import ENDED, NO_RUN, TOO_LARGE, problems
 from offing.api.schemas import CancelIn, MessageIn, RunDetail, RunIn, RunOut, RunPage, StepOut
 from offing.api.strict import StrictRoute
+from offing.core.errors import InvalidInput
+from offing.core.model import EngineChoice, EngineFailure
 from offing.core.run import Budget, RunStatus
+from offing.models.credentials import destination
 from offing.services import runs, views
 from offing.services.runs import RunRequest
 from offing.storage.views import RunFilter
@@ -44,11 +45,18 @@ async def create_run(
     caller: Known, held: Held, wanted: RunIn, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunOut:
     """Submit a question. Answers as soon as the run is stored; follow it with its events."""
-    request = _request(wanted, idempotency_key)
+    request = _request(held, wanted, idempotency_key)
     if request.thread is not None:
         # The reference alone would not tell: foreign keys see the rows of every tenant.
         await views.thread(held.database, caller.tenant, request.thread)
-    made = await runs.submit(held.database, held.hints, caller.tenant, request, graphs=held.graphs)
+    made = await runs.submit(
+        held.database,
+        held.hints,
+        caller.tenant,
+        request,
+        graphs=held.graphs,
+        default_engine=held.default_engine,
+    )
     response.status_code = 201 if made.new else 200
     response.headers["Location"] = f"/api/v1/runs/{made.run.id}"
     return wire.run_out(made.run)
@@ -119,17 +127,17 @@ async def _detail(held: Parts, caller: Caller, run_id: UUID) -> RunDetail:
     return wire.detail_out(await views.run_detail(held.database, held.live, caller.tenant, run_id, lease))
 
 
-def _request(wanted: RunIn, idempotency_key: str | None) -> RunRequest:
+def _request(held: Parts, wanted: RunIn, idempotency_key: str | None) -> RunRequest:
     limits = wanted.budget
     usd = None if limits.usd is None else Decimal(str(limits.usd))
     for role, choice in wanted.engines.items():
-        _refuse_foreign_server(role, choice.api_base)
+        _check_address(role, choice)
     return RunRequest(
         question=wanted.question,
         graph=wanted.graph,
         thread=wanted.thread_id,
         budget=Budget(limits.turns, limits.tokens, usd, limits.seconds),
-        engines=wanted.engines,
+        engines=_set_by_operator(held, wanted.graph) | wanted.engines,
         scope={"collections": wanted.scope.collections, "sources": [str(id) for id in wanted.scope.sources]},
         deadline=wanted.deadline,
         seed=wanted.seed,
@@ -138,20 +146,15 @@ def _request(wanted: RunIn, idempotency_key: str | None) -> RunRequest:
     )
 
 
-def _refuse_foreign_server(role: str, api_base: str) -> None:
-    """Who names a model server is sent the operator's provider key by it, so a request may name this machine only."""
-    if not api_base:
-        return
-    try:
-        parts = urlsplit(api_base)
-        here = parts.scheme in ("http", "https") and is_loopback(parts.hostname or "") and not parts.username
-    except ValueError:
-        here = False
-    if not here:
-        raise Refusal(
-            422,
-            "invalid_input",
-            "A request may only name a model server on this machine.",
-            "Configure other servers where the worker runs, through the provider's own variables.",
-            f"engines.{role}.api_base",
-        )
+def _set_by_operator(held: Parts, graph: str) -> dict[str, EngineChoice]:
+    roles = {role.name for role in held.graphs[graph].roles} if graph in held.graphs else set[str]()
+    return {role: choice for role, choice in held.role_engines.items() if role in roles}
+
+
+def _check_address(role: str, choice: EngineChoice) -> None:
+    """Refuse at once what the worker would refuse later: an address that the operator has not allowed."""
+    found = destination(choice, os.environ)
+    if isinstance(found, EngineFailure):
+        _, _, problem = found.message.partition(": ")
+        what, _, remedy = problem.partition(". ")
+        raise InvalidInput(f"engines.{role}.api_base", what, remedy)

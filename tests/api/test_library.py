@@ -1,0 +1,111 @@
+"""The library over HTTP."""
+
+import pytest
+
+from offing.api import uploads
+from tests.api.conftest import Api
+from tests.api.hands import TEXT
+
+
+def part(name: str, body: str | bytes) -> tuple[str, tuple[str, bytes]]:
+    return ("files", (name, body.encode() if isinstance(body, str) else body))
+
+
+async def test_uploaded_documents_can_be_listed_found_and_read_in_context(api: Api) -> None:
+    sent = await api.http.post("/api/v1/library", files=[part("salt.md", TEXT), part("no.bin", b"\x00\x01\x02")])
+    assert sent.status_code == 200, sent.text
+    files = sent.json()["files"]
+    assert [f["outcome"] for f in files] == ["added", "refused"]
+    assert files[1]["problem"]
+    source = files[0]["source"]
+    assert (source["name"], source["bytes"], len(source["snapshot"])) == ("salt.md", len(TEXT), 64)
+    listed = (await api.http.get("/api/v1/library")).json()
+    assert (listed["total"], listed["next"], [s["id"] for s in listed["items"]]) == (1, None, [source["id"]])
+    (hit,) = (await api.http.get("/api/v1/library/search", params={"q": "river salt"})).json()["items"][:1]
+    assert hit["source_id"] == source["id"]
+    span = {"artefact": hit["artefact_id"], "start": hit["start"], "end": hit["end"]}
+    assert (await api.http.get("/api/v1/library/passages", params=span)).json()["text"] == hit["text"]
+    again = (await api.http.post("/api/v1/library", files=[part("salt.md", TEXT)])).json()
+    assert again["files"][0]["outcome"] == "unchanged"
+    assert (await api.http.get("/api/v1/library/collections")).json() == [{"name": "", "count": 1}]
+
+
+async def test_lists_of_sources_come_in_pages(api: Api) -> None:
+    names = [f"doc{n}.md" for n in range(5)]
+    for name in names:
+        await api.hands.document(name, f"# Doc\n\nThis is the text of {name}.\n")
+    first = (await api.http.get("/api/v1/library", params={"limit": 3})).json()
+    rest = (await api.http.get("/api/v1/library", params={"limit": 3, "cursor": first["next"]})).json()
+    assert [s["name"] for s in first["items"] + rest["items"]] == names[::-1]
+    assert (first["total"], rest["next"]) == (5, None)
+    assert [s["name"] for s in (await api.http.get("/api/v1/library?q=DOC3")).json()["items"]] == ["doc3.md"]
+
+
+async def test_an_erased_source_is_gone(api: Api) -> None:
+    source = await api.hands.document()
+    erased = await api.http.delete(f"/api/v1/library/sources/{source}")
+    assert erased.json() == {"sources": 1, "snapshots": 1, "passages": erased.json()["passages"], "steps": 0}
+    assert (await api.http.get(f"/api/v1/library/sources/{source}")).status_code == 404
+    assert (await api.http.delete(f"/api/v1/library/sources/{source}")).status_code == 404
+    assert (await api.http.get("/api/v1/library/search?q=salt")).json()["items"] == []
+
+
+async def test_one_file_that_is_too_large_is_refused_and_the_others_are_kept(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "MOST_FILE", 200_000)
+    monkeypatch.setattr(uploads, "PORTION", 1000)
+    files = [
+        part("a.md", TEXT),
+        part("big.md", "x" * 200_001),
+        part("b.md", TEXT + "More."),
+        part("just.txt", "word " * 40_000),
+    ]
+    outcomes = (await api.http.post("/api/v1/library", files=files)).json()["files"]
+    assert {f["name"]: f["outcome"] for f in outcomes} == {
+        "a.md": "added", "big.md": "refused", "b.md": "added", "just.txt": "added",
+    }  # fmt: skip
+
+
+async def test_what_is_written_to_disk_stops_at_the_limit(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MOST_FILE", 1000)
+    sizes: list[int | None] = []
+    kept = uploads.taken_in
+
+    async def noticed(database: object, tenant: object, sent: uploads.Sent) -> object:
+        sizes.extend(file.size for file in sent.files)
+        return await kept(database, tenant, sent)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("offing.api.routes.library.taken_in", noticed)
+    await api.http.post("/api/v1/library", files=[part("a.md", "x" * 999), part("b.md", "y" * 5_000_000)])
+    assert sizes == [999, 1001]
+
+
+async def test_a_body_that_is_no_form_with_files_is_refused_with_a_remedy(api: Api) -> None:
+    send = api.http.post
+    answers = [
+        await send("/api/v1/library", json={"files": []}),
+        await send("/api/v1/library", content=b"x", headers={"Content-Type": "multipart/form-data"}),
+        await send("/api/v1/library", content=b"x", headers={"Content-Type": "multipart/form-data; boundary=b"}),
+        await send("/api/v1/library", data={"collection": "x"}, files={"other": b""}),
+        await send("/api/v1/library"),
+    ]
+    for response in answers:
+        assert response.status_code == 422, response.text
+        assert response.json()["field"] == "files"
+        assert response.json()["remedy"]
+
+
+async def test_a_hostile_file_name_is_only_a_name(api: Api) -> None:
+    files = [part("../../etc/passwd.md", TEXT), part("C:\\x\\y.md", TEXT), part("a\tb.md", TEXT)]
+    outcomes = (await api.http.post("/api/v1/library", files=files)).json()["files"]
+    assert all(f["outcome"] == "added" for f in outcomes), outcomes
+    assert not [f["name"] for f in outcomes if "/" in f["name"] or "\\" in f["name"]]
+
+
+async def test_a_span_outside_the_text_is_refused(api: Api) -> None:
+    source = await api.hands.document()
+    artefact = (await api.http.get(f"/api/v1/library/sources/{source}")).json()["artefact_id"]
+    for start, end in ((0, 10**9), (5, 5), (9, 3)):
+        span = {"artefact": artefact, "start": start, "end": end}
+        assert (await api.http.get("/api/v1/library/passages", params=span)).status_code == 422

@@ -1,0 +1,196 @@
+# pyright: reportUnknownMemberType=false
+"""The live bus by itself, with a Valkey that a test may stop, kill and start again."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from offing.bus import live
+from offing.bus.live import Doing, Follower, LiveBus, Look, NewSteps, Notice, NowDoing
+from offing.clock import new_id
+from offing.core.step import Step, StepKind
+
+TENANT, RUN = new_id(), new_id()
+
+
+def a_step(seq: int) -> Step:
+    return Step(
+        seq=seq, kind=StepKind.NOTE, title=f"step {seq}", payload={"secret": "no"}, label="note", detail="", ok=True,
+        ms=None, tokens=0, turn=0, at=datetime(2026, 11, 21, tzinfo=UTC), fence=1,
+    )  # fmt: skip
+
+
+@dataclass
+class Valkey:
+    """A server of this test's own."""
+
+    program: Path
+    socket: Path
+    child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket}"
+
+    def start(self) -> None:
+        argv = [self.program, "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no"]
+        self.child = subprocess.Popen([*map(str, argv)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        give_up = time.monotonic() + 10
+        while not self.socket.exists():
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.child is not None
+        os.kill(self.child.pid, number)
+
+    def kill(self) -> None:
+        if self.child is not None:
+            self.child.kill()
+            self.child.wait()
+            self.child = None
+            self.socket.unlink(missing_ok=True)
+
+
+@pytest.fixture
+async def valkey(tmp_path: Path) -> AsyncIterator[Valkey]:
+    from offing.local.keyvalue import choose
+
+    server = Valkey(choose(), tmp_path / "v.sock")
+    server.start()
+    yield server
+    server.kill()
+
+
+async def until(follower: Follower, wanted: Callable[[Notice], bool], seconds: float = 5) -> Notice:
+    async with asyncio.timeout(seconds):
+        async for notice in follower:
+            if wanted(notice):
+                return notice
+    raise AssertionError("a follower never ends")
+
+
+async def test_notices_arrive_in_order_without_payload_and_only_for_the_runs_followed(redis_url: str) -> None:
+    other_run, other_tenant = new_id(), new_id()
+    async with LiveBus(redis_url) as here, LiveBus(redis_url) as there, here.follow(TENANT, [RUN]) as follower:
+        await there.steps(TENANT, other_run, [a_step(1)])
+        await there.steps(other_tenant, RUN, [a_step(2)])
+        await there.steps(TENANT, RUN, [a_step(3), a_step(4)])
+        await there.doing(TENANT, RUN, "reading", datetime(2026, 1, 1, tzinfo=UTC))
+        await there.doing(TENANT, RUN, None)
+        seen = [n for n in [await anext(follower) for _ in range(5)] if not isinstance(n, Look)]
+    assert isinstance(seen[0], NewSteps)
+    assert [s.seq for s in seen[0].steps] == [3, 4]
+    assert seen[0].steps[0] == replace(a_step(3), payload={}, fence=0)
+    assert seen[1:] == [NowDoing(RUN, Doing("reading", datetime(2026, 1, 1, tzinfo=UTC))), NowDoing(RUN, None)]
+
+
+async def test_what_a_run_does_can_be_asked_for_until_it_is_withdrawn(redis_url: str) -> None:
+    async with LiveBus(redis_url) as bus:
+        assert await bus.now(TENANT, RUN) is None
+        await bus.doing(TENANT, RUN, "x" * 1000, datetime(2026, 1, 1, tzinfo=UTC))
+        known = await bus.now(TENANT, RUN)
+        assert known is not None
+        assert (len(known.text), known.since) == (300, datetime(2026, 1, 1, tzinfo=UTC))
+        await bus.doing(TENANT, RUN, None)
+        assert await bus.now(TENANT, RUN) is None
+
+
+async def test_many_steps_at_once_and_a_full_inbox_become_a_look(redis_url: str) -> None:
+    async with LiveBus(redis_url) as bus, bus.follow(TENANT, [RUN]) as follower:
+        await until(follower, lambda n: isinstance(n, Look))
+        await bus.steps(TENANT, RUN, [a_step(n) for n in range(live.MOST_STEPS + 1)])
+        assert isinstance(await anext(follower), Look)
+        for n in range(live.MOST_INBOX + 10):
+            follower.offer(NewSteps(RUN, (a_step(n),)))
+        assert isinstance(await anext(follower), Look)
+        rest = [await anext(follower) for _ in range(9)]
+        assert [n.steps[0].seq for n in rest if isinstance(n, NewSteps)] == list(
+            range(live.MOST_INBOX + 1, live.MOST_INBOX + 10)
+        )
+
+
+async def test_a_message_that_cannot_be_read_is_a_reason_to_look(redis_url: str) -> None:
+    async with LiveBus(redis_url) as bus, bus.follow(TENANT, [RUN]) as follower:
+        await until(follower, lambda n: isinstance(n, Look))
+        for body in (b"", b"{", b"{}", b'{"steps": [[1]]}', b'{"doing": {"text": 1}}'):
+            await bus._redis.publish(f"offing:live:{TENANT}:{RUN}", body)  # pyright: ignore[reportPrivateUsage]
+            assert isinstance(await anext(follower), Look)
+        await bus.steps(TENANT, RUN, [a_step(1)])
+        assert isinstance(await anext(follower), NewSteps)
+
+
+async def test_followers_survive_the_death_of_redis_and_hear_again_from_the_next_one(valkey: Valkey) -> None:
+    async with LiveBus(valkey.url) as bus, bus.follow(TENANT, [RUN]) as follower:
+        await bus.steps(TENANT, RUN, [a_step(1)])
+        await until(follower, lambda n: isinstance(n, NewSteps))
+        valkey.kill()
+        await until(follower, lambda n: isinstance(n, Look), seconds=1)
+        began = time.monotonic()
+        await bus.steps(TENANT, RUN, [a_step(2)])
+        assert time.monotonic() - began < 0.2
+        began = time.monotonic()
+        await anext(follower)
+        assert time.monotonic() - began < 1.5
+        assert (bus.connected, bus.faults > 0) == (False, True)
+        valkey.start()
+        async with asyncio.timeout(5):
+            while not bus.connected:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        await asyncio.sleep(live.REST_SECONDS)
+        await bus.steps(TENANT, RUN, [a_step(3)])
+        heard = await until(follower, lambda n: isinstance(n, NewSteps))
+        assert isinstance(heard, NewSteps)
+        assert heard.steps[0].seq == 3
+
+
+async def test_a_redis_that_hangs_costs_a_publisher_half_a_second_and_then_nothing(valkey: Valkey) -> None:
+    async with LiveBus(valkey.url) as bus:
+        await bus.steps(TENANT, RUN, [a_step(1)])
+        valkey.signal(signal.SIGSTOP)
+        began = time.monotonic()
+        await bus.steps(TENANT, RUN, [a_step(2)])
+        assert time.monotonic() - began < 0.9
+        began = time.monotonic()
+        for n in range(100):
+            await bus.steps(TENANT, RUN, [a_step(n)])
+            assert await bus.now(TENANT, RUN) is None
+        assert time.monotonic() - began < 0.2
+        valkey.signal(signal.SIGCONT)
+
+
+async def test_a_watcher_that_is_cancelled_in_the_middle_disturbs_no_other(redis_url: str) -> None:
+    async with LiveBus(redis_url) as bus, bus.follow(TENANT, [RUN]) as follower:
+        await until(follower, lambda n: isinstance(n, Look))
+
+        async def watch() -> None:
+            async with bus.follow(TENANT, [new_id() for _ in range(5)]) as mine:
+                await anext(mine)
+
+        watchers = [asyncio.create_task(watch()) for _ in range(20)]
+        await asyncio.sleep(0)
+        for watcher in watchers:
+            watcher.cancel()
+        await asyncio.gather(*watchers, return_exceptions=True)
+        await bus.steps(TENANT, RUN, [a_step(1)])
+        assert isinstance(await anext(follower), NewSteps)
+        assert (bus.faults, bus.followers) == (0, 1)
+
+
+async def test_who_leaves_and_comes_back_is_subscribed_again(redis_url: str) -> None:
+    async with LiveBus(redis_url) as bus:
+        for n in range(5):
+            async with bus.follow(TENANT, [RUN]) as follower:
+                await bus.steps(TENANT, RUN, [a_step(n)])
+                heard = await until(follower, lambda n: isinstance(n, NewSteps), seconds=1)
+                assert isinstance(heard, NewSteps)
+                assert heard.steps[0].seq == n
+        assert bus.followers == 0

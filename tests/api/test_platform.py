@@ -1,0 +1,180 @@
+"""Graphs, engines, the tenant's settings, health, metrics, the page, and what no client may send."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from offing.api import static
+from offing.core.step import StepDraft, StepKind
+from offing.settings import Settings
+from tests.api.conftest import Api, serving
+
+
+async def test_graphs_come_with_their_roles_and_a_drawing(api: Api) -> None:
+    found = {graph["name"]: graph for graph in (await api.http.get("/api/v1/graphs")).json()}
+    assert found["quiet"]["roles"] == ["speaker"]
+    assert "speak" in found["quiet"]["diagram"]
+
+
+async def test_the_engine_that_needs_nothing_is_always_there(api: Api) -> None:
+    engines = {e["name"]: e for e in (await api.http.get("/api/v1/engines")).json()}
+    assert engines["extractive"]["available"] is True
+    assert engines["extractive"]["note"]
+
+
+async def test_only_the_settings_that_are_sent_change(api: Api) -> None:
+    before = (await api.http.get("/api/v1/tenant")).json()
+    assert before == {"name": "local", "training_opt_in": False, "daily_spend_usd": None, "spent_today_usd": 0.0}
+    opted = (await api.http.patch("/api/v1/tenant", json={"training_opt_in": True})).json()
+    assert (opted["training_opt_in"], opted["daily_spend_usd"]) == (True, None)
+    capped = (await api.http.patch("/api/v1/tenant", json={"daily_spend_usd": 2.5})).json()
+    assert (capped["training_opt_in"], capped["daily_spend_usd"]) == (True, 2.5)
+    free = (await api.http.patch("/api/v1/tenant", json={"daily_spend_usd": None, "training_opt_in": False})).json()
+    assert free == before
+    assert (await api.other.get("/api/v1/tenant")).json()["name"] == "other"
+    refused = await api.http.patch("/api/v1/tenant", json={"name": "mine"})
+    assert (refused.status_code, refused.json()["field"]) == (422, "name")
+
+
+async def test_health_tells_of_each_part(api: Api) -> None:
+    assert (await api.nobody.get("/api/v1/health/live")).json()["status"] == "ok"
+    ready = await api.nobody.get("/api/v1/health/ready")
+    assert (ready.status_code, ready.json()) == (200, {"status": "ok", "parts": {"postgres": "ok", "redis": "ok"}})
+
+
+async def test_metrics_count_waits_steps_and_failures(api: Api) -> None:
+    run = await api.submit()
+    fence = await api.hands.claim(run)
+    await api.hands.append(
+        fence,
+        StepDraft(StepKind.TOOL, "t", {}, label="search", ms=250),
+        StepDraft(StepKind.TOOL, "t", {}, label="search", ms=750, ok=False),
+    )
+    text = (await api.http.get("/api/v1/metrics")).text
+    assert 'offing_runs{graph="quiet",status="running"} 1.0' in text
+    assert 'offing_queue_wait_seconds_count{graph="quiet"} 1.0' in text
+    assert 'offing_step_seconds_sum{kind="tool",label="search"} 1.0' in text
+    assert 'offing_step_failures_total{kind="tool",label="search"} 1.0' in text
+    assert "offing_redis_faults_total 0" in text
+    assert "python_info" in text
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+
+
+async def test_a_body_may_not_be_large_deep_or_unstorable(api: Api) -> None:
+    deep = '{"question": ' + "[" * 40 + "]" * 40 + "}"
+    very_deep = "[" * 100_000
+    cases: list[tuple[bytes, int]] = [
+        (b'{"question": "' + b"x" * 1_100_000 + b'"}', 413),
+        (deep.encode(), 422),
+        (very_deep.encode(), 422),
+        (rb'{"question": "Why \u0000 not?"}', 422),
+        (rb'{"question": "Why \ud800 not?"}', 422),
+        (rb'{"question": "Why not?", "\u0000": 1}', 422),
+        (b'{"question": "Why not?", "budget": {"usd": NaN}}', 422),
+        (b'{"question": "Why not?", "budget": {"usd": 1e999}}', 422),
+        (b'{"question": "Why \xff not?"}', 422),
+        (b'{"question": ', 422),
+        (b"", 422),
+        (b"null", 422),
+        (b"[1]", 422),
+    ]
+    for body, status in cases:
+        response = await api.http.post("/api/v1/runs", content=body, headers={"Content-Type": "application/json"})
+        assert response.status_code == status, (body[:60], response.text)
+        assert response.headers["content-type"] == "application/problem+json"
+    plain = await api.http.post(
+        "/api/v1/runs", content=b'{"question": "Why not?"}', headers={"Content-Type": "text/plain"}
+    )
+    assert plain.status_code == 422
+
+
+async def test_nul_in_an_address_is_refused(api: Api) -> None:
+    for path in ("/api/v1/runs?q=a%00b", "/api/v1/runs/%00", "/api/v1/library/search?q=%00", "/%00"):
+        response = await api.http.get(path)
+        assert (response.status_code, response.headers["content-type"]) == (422, "application/problem+json"), path
+
+
+async def test_unknown_routes_and_methods_are_problems_too(api: Api) -> None:
+    for method, path, status in (("GET", "/api/v1/nothing", 404), ("GET", "/api", 404), ("PUT", "/api/v1/runs", 405)):
+        response = await api.http.request(method, path)
+        assert (response.status_code, response.headers["content-type"]) == (status, "application/problem+json"), path
+
+
+async def test_a_surprise_tells_nothing_of_the_inside(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("password=hunter2")
+
+    monkeypatch.setattr("offing.services.views.run_detail", broken)
+    run = await api.submit()
+    response = await api.http.get(f"/api/v1/runs/{run}")
+    assert (response.status_code, response.json()["type"]) == (500, "urn:offing:problem:internal")
+    assert "hunter2" not in response.text
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text("<!doctype html><title>Offing</title>")
+    (tmp_path / "assets" / "index-abc123.js").write_text("1")
+    (tmp_path.parent / "secret.txt").write_text("secret")
+    return tmp_path
+
+
+async def test_the_page_answers_for_its_own_addresses_and_its_assets_are_kept_for_ever(page: Path) -> None:
+    app = FastAPI()
+    static.install(app, page)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        for path in ("/", "/runs/01980000", "/library", "/index.html"):
+            response = await http.get(path)
+            assert "<title>Offing</title>" in response.text, path
+            assert response.headers["cache-control"] == "no-cache"
+        asset = await http.get("/assets/index-abc123.js")
+        assert (asset.status_code, asset.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
+        for path in (
+            "/assets/none.js",
+            "/none.png",
+            "/assets",
+            "/assets/",
+            "/api/v1/none",
+            "/../secret.txt",
+            "/%2e%2e/secret.txt",
+            "/assets/..%2f..%2fsecret.txt",
+        ):
+            missing = await http.get(path)
+            assert missing.status_code == 404 or "<title>" in missing.text, path
+            assert "secret" not in missing.text
+        assert (await http.get("/assets/none.js")).status_code == 404
+
+
+async def test_without_a_built_page_the_api_says_what_to_do() -> None:
+    app = FastAPI()
+    static.install(app, None)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
+        response = await http.get("/")
+    assert response.status_code == 503
+    assert "make setup" in response.text
+
+
+async def test_an_api_without_redis_still_submits_reads_and_follows(settings: Settings, api: Api) -> None:
+    from pydantic import SecretStr
+
+    from offing.api.app import create_app
+    from tests.api.sse import following
+
+    alone = settings.model_copy(update={"redis_url": SecretStr("redis://127.0.0.1:1/0")})
+    app = create_app(alone)
+    async with serving(app, alone) as base, httpx.AsyncClient(base_url=base, headers=api.http.headers) as http:
+        ready = await http.get("/api/v1/health/ready")
+        assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
+        made = await http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})
+        assert made.status_code == 201
+        async with following(http, f"/api/v1/runs/{made.json()['id']}/events") as stream:
+            await stream.until(lambda s: s.seqs == [1], seconds=5)
+            await http.post(f"/api/v1/runs/{made.json()['id']}/cancel")
+            await stream.until(lambda s: s.closed, seconds=5)
+        assert stream.seqs == [1, 2]

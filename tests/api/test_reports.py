@@ -1,0 +1,106 @@
+"""Reports, exports and ratings over HTTP."""
+
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from tests.api.conftest import Api
+
+QUOTE = "Rivers carry dissolved salt into the sea."
+
+
+async def reported(api: Api) -> tuple[UUID, UUID]:
+    """A run with a report that cites a source; both ids."""
+    source = await api.hands.document()
+    run = await api.submit()
+    await api.hands.report(await api.hands.claim(run), source)
+    return run, source
+
+
+async def test_a_report_comes_with_every_citation_checked_just_now(api: Api, owner_url: str) -> None:
+    run, source = await reported(api)
+    report = (await api.http.get(f"/api/v1/runs/{run}/report")).json()
+    assert (report["title"], report["status"], report["reason"], report["version"]) == (
+        "Salt",
+        "complete",
+        "answered",
+        1,
+    )
+    (citation,) = report["citations"]
+    assert (citation["quote"], citation["verified"], citation["source_id"]) == (QUOTE, True, str(source))
+    assert [s["supported"] for s in report["sections"][0]["sentences"]] == [True, False]
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute("update app.artefact set body = replace(body, 'dissolved', 'plentiful')")
+    report = (await api.http.get(f"/api/v1/runs/{run}/report")).json()
+    assert [c["verified"] for c in report["citations"]] == [False]
+
+
+async def test_a_citation_opens_the_passage_it_stands_on(api: Api) -> None:
+    run, _ = await reported(api)
+    (citation,) = (await api.http.get(f"/api/v1/runs/{run}/report")).json()["citations"]
+    span = {"artefact": citation["artefact_id"], "start": citation["start"], "end": citation["end"], "around": 20}
+    passage = (await api.http.get("/api/v1/library/passages", params=span)).json()
+    assert passage["text"] == QUOTE
+    assert passage["after"].startswith(" The sun takes")
+
+
+async def test_the_citation_of_an_erased_source_says_so(api: Api) -> None:
+    run, source = await reported(api)
+    await api.http.post(f"/api/v1/runs/{run}/cancel")
+    async with api.database.transaction(api.tenant) as connection:
+        await connection.execute("update run set status = 'done' where id = %s", (run,))
+    erased = await api.http.delete(f"/api/v1/library/sources/{source}")
+    assert (erased.status_code, erased.json()["sources"]) == (200, 1), erased.text
+    (citation,) = (await api.http.get(f"/api/v1/runs/{run}/report")).json()["citations"]
+    assert (citation["artefact_id"], citation["verified"]) == (None, False)
+    assert QUOTE not in (await api.http.get(f"/api/v1/runs/{run}/export?format=json")).text
+
+
+async def test_while_there_is_no_report_the_answer_says_so(api: Api) -> None:
+    run = await api.submit()
+    for path in ("report", "export"):
+        response = await api.http.get(f"/api/v1/runs/{run}/{path}")
+        assert (response.status_code, response.json()["type"]) == (404, "urn:offing:problem:not_found")
+    assert (await api.http.post(f"/api/v1/runs/{run}/ratings", json={"value": 1})).status_code == 404
+    assert (await api.http.get(f"/api/v1/runs/{run}/ratings")).json() == []
+
+
+@pytest.mark.parametrize(
+    ("form", "media"), [("md", "text/markdown"), ("html", "text/html"), ("json", "application/json")]
+)
+async def test_an_export_is_a_file_with_its_evidence(api: Api, form: str, media: str) -> None:
+    run, _ = await reported(api)
+    response = await api.http.get(f"/api/v1/runs/{run}/export", params={"format": form})
+    assert response.headers["content-type"].startswith(media)
+    assert response.headers["content-disposition"] == f'attachment; filename="offing-{run}-v1.{form}"'
+    assert QUOTE in response.text
+    assert (await api.http.get(f"/api/v1/runs/{run}/export?version=2")).status_code == 404
+    assert (await api.http.get(f"/api/v1/runs/{run}/export?format=pdf")).json()["field"] == "format"
+
+
+async def test_a_new_opinion_supersedes_the_one_before_and_both_are_kept(api: Api) -> None:
+    run, _ = await reported(api)
+    at = f"/api/v1/runs/{run}/ratings"
+    first = await api.http.post(at, json={"value": 1})
+    assert first.status_code == 201
+    second = (await api.http.post(at, json={"value": -0.5, "correction": " Lakes as well. "})).json()
+    claim = (await api.http.post(at, json={"claim": "s3", "correction": "Somebody does."})).json()
+    assert (first.json()["version"], second["version"], claim["version"]) == (1, 2, 1)
+    assert (second["value"], second["correction"], second["claim"]) == (-0.5, "Lakes as well.", None)
+    assert (claim["value"], claim["claim"], claim["report_version"]) == (None, "s3", 1)
+    assert claim["scorer"].startswith("person:key:")
+    kept = (await api.http.get(at)).json()
+    assert [(r["claim"], r["version"]) for r in kept] == [("s3", 1), (None, 2), (None, 1)]
+
+
+async def test_an_empty_opinion_or_an_unknown_sentence_is_refused_by_name(api: Api) -> None:
+    run, _ = await reported(api)
+    for body, field in (
+        ({}, "value"),
+        ({"correction": "  "}, "value"),
+        ({"claim": "s9", "value": 1}, "claim"),
+        ({"value": 2}, "value"),
+    ):
+        response = await api.http.post(f"/api/v1/runs/{run}/ratings", json=body)
+        assert (response.status_code, response.json()["field"]) == (422, field), body
