@@ -44,7 +44,24 @@ async def test_one_checkpoint_a_turn_is_kept(pool: Database) -> None:
     saver = FencedSaver(pool, claim.fence, term=30, turn_key="turn")
     for turn in (1, 1, 1, 2, 2, 3):
         await put(saver, a_checkpoint(turn))
+    assert await saved(pool) == 0
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await saver.save(connection)
     assert await saved(pool) == 3
+
+
+async def test_a_save_that_was_rolled_back_is_made_again(pool: Database) -> None:
+    claim = await claimed(pool, LOCAL_TENANT)
+    saver = FencedSaver(pool, claim.fence, term=30, turn_key="turn")
+    await put(saver, a_checkpoint(1))
+    with contextlib.suppress(ZeroDivisionError):
+        async with pool.transaction(LOCAL_TENANT) as connection:
+            await saver.save(connection)
+            raise ZeroDivisionError
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await saver.save(connection)
+    saver.saved()
+    assert await saved(pool) == 1
 
 
 async def test_a_flush_saves_the_position_within_a_turn(pool: Database) -> None:

@@ -50,11 +50,12 @@ class SliceContext:
         *,
         turns_per_slice: int,
         fresh: bool,
+        counts_turns: bool,
     ) -> None:
         self._run, self._engines, self._hold = run, engines, hold
         self._recorder, self._toolbelt, self._database, self._viewers = recorder, toolbelt, database, viewers
         self._turns_left = turns_per_slice
-        self._fresh = fresh
+        self._fresh, self._counts_turns = fresh, counts_turns
         self.spans: NodeSpans | None = None
         """Spans of the nodes that run. None: nothing is recorded."""
         self._evidence: EvidenceBook | None = EvidenceBook() if fresh else None
@@ -95,6 +96,8 @@ class SliceContext:
         if step := self._recorder.recorded(key, frozenset({role.kind, StepKind.FAILURE})):
             return _replayed(role, step)
         choice = self._engines.get(role.name, EngineChoice())
+        if choice.engine != "extractive":
+            await self._recorder.settle()  # a slow call must not hold back what is known already
         began = time.monotonic()
         await self._doing(f"{role.label or role.kind}: {choice.model or choice.engine}")
         with role_span(self._node(key), role.name, choice, turn) as opened:
@@ -123,24 +126,23 @@ class SliceContext:
             self._evidence.add(outcome.content)
         return result_of(step)
 
-    async def record(self, *drafts: StepDraft) -> tuple[int, ...]:
-        keyed = [replace(draft, key=self._recorder.next_key()) for draft in drafts]
-        known = [self._recorder.recorded(draft.key, RECORDS) for draft in keyed if draft.key]
-        if known and all(known):
-            return tuple(step.seq for step in known if step)
-        return tuple(step.seq for step in await self._recorder.append(*keyed))
+    async def record(self, *drafts: StepDraft) -> None:
+        for draft in drafts:
+            key = self._recorder.next_key()
+            if self._recorder.recorded(key, RECORDS) is None:
+                self._recorder.leave(replace(draft, key=key))
+        if not self._counts_turns:
+            await self._recorder.settle()  # the node's checkpoint is written at once, and what it recorded must be in
 
     async def recall(self, kind: StepKind, last: int) -> tuple[Step, ...]:
-        async with self._reading() as connection:
-            return tuple(await steps.last_of_kind(connection, self._run.id, kind, last))
+        await self._recorder.settle()
+        return await self._recorder.recollection.last_of(kind, last)
 
     async def fetch(self, seqs: Sequence[int]) -> tuple[Step, ...]:
-        async with self._reading() as connection:
-            return tuple(await steps.by_seq(connection, self._run.id, seqs))
+        return await self._recorder.recollection.by_seq(seqs)
 
     async def messages(self, after: int) -> tuple[Step, ...]:
-        async with self._reading() as connection:
-            return tuple(await steps.messages(connection, self._run.id, after))
+        return await self._recorder.recollection.messages(after)
 
     async def evidence(self, last: int) -> tuple[Evidence, ...]:
         return (await self._book()).latest(last)
@@ -221,8 +223,9 @@ class SliceContext:
         """Everything retrieved so far; read back once a claim, when it is first asked for."""
         if self._evidence is None:
             book = EvidenceBook()
-            for step in await self.recall(StepKind.TOOL, 10_000):
-                book.add(step.payload.get("content", {}))
+            async with self._reading() as connection:
+                for step in await steps.last_of_kind(connection, self._run.id, StepKind.TOOL, 10_000):
+                    book.add(step.payload["content"])
             self._evidence = book
         return self._evidence
 

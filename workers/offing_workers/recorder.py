@@ -21,6 +21,7 @@ from offing.core.step import CallKey, Step, StepDraft
 from offing.storage import steps
 from offing.storage.pool import Connection, Database
 from offing.storage.steps import AlreadyRecorded, Booking
+from offing_workers.recollection import Recollection
 
 RETRY_PAUSE = 0.1
 """Seconds between tries while Postgres is away."""
@@ -35,6 +36,18 @@ class Viewers(Protocol):
     async def steps(self, tenant: UUID, run: UUID, steps: Sequence[Step], /) -> None: ...
 
     async def doing(self, tenant: UUID, run: UUID, text: str | None, since: datetime | None = None) -> None: ...
+
+
+class Checkpoints(Protocol):
+    """Where the graph stands: checkpoints that may be written together with the next append."""
+
+    async def save(self, connection: Connection) -> None:
+        """Write what is due, in the caller's transaction. Raises Fenced."""
+        ...
+
+    def saved(self) -> None:
+        """That transaction was committed."""
+        ...
 
 
 class NestedGraph(OffingError):
@@ -55,12 +68,16 @@ class Recorder:
         term: float,
         journal: dict[CallKey, Step],
         spent: Spent,
+        recollection: Recollection,
+        checkpoints: Checkpoints,
         monotonic: Callable[[], float],
     ) -> None:
         self._database, self._viewers, self.fence, self.term = database, viewers, fence, term
         self._journal, self._ordinals = journal, Counter[tuple[int, str]]()
         self._monotonic, self._booked_at = monotonic, monotonic()
         self._spent, self._unbooked = spent, Booking()
+        self.recollection, self._checkpoints = recollection, checkpoints
+        self._waiting: list[StepDraft] = []
 
     @property
     def spent(self) -> Spent:
@@ -97,29 +114,49 @@ class Recorder:
             raise ReplayDiverged(f"{key} recorded {step.kind}; the node now asks for {', '.join(sorted(expected))}.")
         return step
 
+    def leave(self, draft: StepDraft) -> None:
+        """Append later: with the next append, in its transaction. Lost with it, it is made again by the same node."""
+        self._waiting.append(draft)
+
+    async def settle(self) -> None:
+        """Append now what was left for later."""
+        if self._waiting:
+            await self.append()
+
     async def append(self, *drafts: StepDraft, also: Also | None = None) -> list[Step]:
-        """Append, and show. Raises Fenced when the run is no longer ours, Unavailable when the lease would run out."""
+        """Append, and show; the steps of `drafts`.
+
+        Raises Fenced when the run is no longer ours, Unavailable when the lease would run out.
+        """
+        left, self._waiting = tuple(self._waiting), []
+        return (await self._append((*left, *drafts), len(left), also))[len(left) :]
+
+    async def _append(self, drafts: Sequence[StepDraft], left: int, also: Also | None) -> list[Step]:
+        """`left`: how many of the drafts come first and are not what `also` is about."""
         give_up = self._monotonic() + self.term
         while True:
             try:
-                new = await self._once(drafts, also)
+                new = await self._once(drafts, left, also)
                 break
             except (Unavailable, AlreadyRecorded):
-                if found := await self._already(drafts):
-                    return found
+                if new := await self._already(drafts):
+                    break
                 if self._monotonic() > give_up:
                     raise
                 await asyncio.sleep(RETRY_PAUSE)
+        self._checkpoints.saved()
+        self.recollection.note(new)
         await self._viewers.steps(self.fence.tenant, self.fence.run, new)
         return new
 
-    async def _once(self, drafts: Sequence[StepDraft], also: Also | None) -> list[Step]:
+    async def _once(self, drafts: Sequence[StepDraft], left: int, also: Also | None) -> list[Step]:
         now = self._monotonic()
         booking = replace(self._unbooked, turns=self._spent.turns, seconds=now - self._booked_at)
         async with self._database.transaction(self.fence.tenant) as connection:
             new = await steps.append(connection, self.fence, self.term, drafts, booking)
+            await self._checkpoints.save(connection)
             if also is not None:
-                await also(connection, new)
+                await also(connection, new[left:])
         self._spent = replace(self._spent, seconds=self._spent.seconds + booking.seconds)
         self._booked_at, self._unbooked = now, Booking()
         return new

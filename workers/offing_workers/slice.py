@@ -31,6 +31,7 @@ from offing.tools import registry
 from offing.tools.tool import ToolScope
 from offing_workers.context import SliceContext
 from offing_workers.hold import Drain, Hold
+from offing_workers.recollection import Recollection
 from offing_workers.recorder import Recorder, Viewers
 from offing_workers.spans import slice_span
 from offing_workers.toolbelt import Toolbelt
@@ -98,7 +99,7 @@ class Slice:
             if graph is None or graph.version != row.graph_version:
                 return await self._wait_for_version(connection, row)
             saver = FencedSaver(self._database, self._fence, term=self._limits.term, turn_key=graph.turn_key)
-            context = await self._opened(connection, row, saver)
+            context = await self._opened(connection, row, saver, graph.turn_key)
         with slice_span(self._fence, row.graph, row.traceparent) as spans:
             context.spans = spans
             await self._work(row, graph, saver, context)
@@ -112,7 +113,7 @@ class Slice:
         await self._announce()
         await self._execute(graph, saver, context)
 
-    async def _opened(self, connection: Connection, row: RunRow, saver: FencedSaver) -> SliceContext:
+    async def _opened(self, connection: Connection, row: RunRow, saver: FencedSaver, turn_key: str) -> SliceContext:
         """Everything that the claim needs to know, read at once. A first claim has nothing of its run to read back."""
         fresh = self._fence.number == 1
         position = await saver.begin(connection)
@@ -132,6 +133,8 @@ class Slice:
             term=self._limits.term,
             journal=journal,
             spent=row.spent,
+            recollection=Recollection(self._database, self._fence.tenant, row.id, last_seq=row.last_seq, fresh=fresh),
+            checkpoints=saver,
             monotonic=time.monotonic,
         )
         return SliceContext(
@@ -144,6 +147,7 @@ class Slice:
             self._viewers,
             turns_per_slice=self._limits.turns,
             fresh=fresh,
+            counts_turns=bool(turn_key),
         )
 
     def _toolbelt(self, row: RunRow, used: Mapping[str, int]) -> Toolbelt:
@@ -226,6 +230,7 @@ class Slice:
             await saver.flush(connection)
             await runs.hand_back(connection, self._fence, self._limits.term, release)
 
+        await self._recorder.settle()
         if said:
             await self._recorder.append(*said, also=with_position)
             return

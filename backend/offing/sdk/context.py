@@ -79,12 +79,12 @@ class RunContext(Protocol):
         """Validate, check against the policy, execute with its time-out, record."""
         ...
 
-    async def record(self, *drafts: StepDraft) -> tuple[int, ...]:
-        """Append steps, such as memory records; their seqs."""
+    async def record(self, *drafts: StepDraft) -> None:
+        """Append steps, such as memory records. They are on record no later than whatever the run appends next."""
         ...
 
     async def recall(self, kind: StepKind, last: int) -> tuple[Step, ...]:
-        """This run's last `last` steps of a kind, oldest first, whole."""
+        """This run's last `last` steps of a kind, oldest first, whole; those just recorded included."""
         ...
 
     async def fetch(self, seqs: Sequence[int]) -> tuple[Step, ...]:

@@ -2,7 +2,7 @@
 
 The only home of the saver. State is small by rule, so a checkpoint is one row with its values in it. Within a turn
 checkpoints stay in memory, because a node that runs again reads its calls back from the journal; the first superstep of
-each new turn and whatever is left at the end of a slice are written. Pending writes are kept only for interrupts.
+a turn is written together with the run's next step, and what is left at the end of a slice with its hand-back. A graph that counts no turns is saved at each superstep. Pending writes are kept only for interrupts.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -88,6 +88,8 @@ class _Unsaved:
     config: RunnableConfig
     checkpoint: Checkpoint
     metadata: CheckpointMetadata
+    parent: str | None
+    """Id of the row before it. None: it is the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,10 @@ class FencedSaver(BaseCheckpointSaver[str]):
         super().__init__(serde=serializer())
         self._database, self._fence, self._term, self._turn_key = database, fence, term, turn_key
         self._unsaved: dict[str, _Unsaved] = {}
-        self._saved: dict[str, tuple[str, object]] = {}
+        self._due: list[tuple[str, _Unsaved]] = []
+        self._parents: dict[str, str] = {}
+        """Id of the last row of each namespace, or of the one that is due."""
+        self._turns: dict[str, int | None] = {}
         self._looked = False
         self._found: CheckpointTuple | None = None
 
@@ -134,11 +139,17 @@ class FencedSaver(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         ns, _ = _where(config)
         saved_as = _config(self._fence.thread, ns, checkpoint["id"])
-        self._unsaved[ns] = _Unsaved(saved_as, checkpoint, get_checkpoint_metadata(config, metadata))
-        # The input alone needs no row: a run without one begins with its input again.
-        if metadata.get("source") != "input" and not self._within_turn(ns, checkpoint):
+        given = get_checkpoint_metadata(config, metadata)
+        unsaved = self._unsaved[ns] = _Unsaved(saved_as, checkpoint, given, self._parents.get(ns))
+        if metadata.get("source") == "input":
+            return saved_as  # needs no row: a run without one begins with its input again
+        if not self._turn_key or self._turns.get(ns) != self._turn(checkpoint):
+            self._due.append((ns, unsaved))
+            self._parents[ns], self._turns[ns] = checkpoint["id"], self._turn(checkpoint)
+        if not self._turn_key:
             async with self._database.transaction(self._fence.tenant) as connection:
-                await self.flush(connection)
+                await self.save(connection)
+            self.saved()
         return saved_as
 
     async def aput_writes(
@@ -185,16 +196,21 @@ class FencedSaver(BaseCheckpointSaver[str]):
         self._found = await self._completed(connection, "", row)
         return Position(row[4], row[5])
 
-    async def flush(self, connection: Connection) -> None:
-        """Write what is in memory only, in the caller's transaction. Raises Fenced when the run is no longer ours."""
-        for ns, unsaved in list(self._unsaved.items()):
+    async def save(self, connection: Connection) -> None:
+        """Write the checkpoints of turns that have begun, in the caller's transaction. Raises Fenced."""
+        for ns, unsaved in self._due:
             await self._put(connection, ns, unsaved)
-            self._saved[ns] = (unsaved.checkpoint["id"], self._turn(unsaved.checkpoint))
-        self._unsaved.clear()
 
-    def _within_turn(self, ns: str, checkpoint: Checkpoint) -> bool:
-        known = self._saved.get(ns)
-        return bool(self._turn_key) and known is not None and known[1] == self._turn(checkpoint)
+    def saved(self) -> None:
+        """The transaction of the last `save` was committed."""
+        self._due.clear()
+
+    async def flush(self, connection: Connection) -> None:
+        """Write everything that is in memory only, in the caller's transaction. Raises Fenced."""
+        await self.save(connection)
+        for ns, unsaved in self._unsaved.items():
+            if unsaved.checkpoint["id"] != self._parents.get(ns):
+                await self._put(connection, ns, unsaved)
 
     def _turn(self, checkpoint: Checkpoint) -> int | None:
         return checkpoint["channel_values"].get(self._turn_key) if self._turn_key else None
@@ -207,7 +223,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
             **self._guard(),
             "ns": ns,
             "id": unsaved.checkpoint["id"],
-            "parent": self._saved.get(ns, (None, None))[0],
+            "parent": unsaved.parent,
             "superstep": unsaved.metadata.get("step", -1),
             "turn": self._turn(unsaved.checkpoint),
             "body": body,
@@ -255,7 +271,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
         """A row with the interrupts that wait on it."""
         writes = await (await connection.execute(WRITES, (self._fence.thread, ns, row[0]))).fetchall()
         found = self._tuple(ns, row, writes)
-        self._saved[ns] = (row[0], self._turn(found.checkpoint))
+        self._parents[ns], self._turns[ns] = row[0], self._turn(found.checkpoint)
         return found
 
     def _tuple(self, ns: str, row: Sequence[Any], writes: Sequence[Sequence[Any]]) -> CheckpointTuple:

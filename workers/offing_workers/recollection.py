@@ -1,0 +1,68 @@
+"""What a claim remembers of its own run, so that a node that looks back does not ask Postgres each time.
+
+Only the owner appends, but for people's messages and wishes; those show as a gap in the sequence, after which they are
+read again. Bounded: older steps are read from Postgres.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from uuid import UUID
+
+from offing.core.step import Step, StepKind
+from offing.storage import steps
+from offing.storage.pool import Database
+
+MOST = 256
+"""Steps that are kept."""
+
+
+class Recollection:
+    """Steps of one run as one claim knows them. `last_seq`: the run's last step when the claim began."""
+
+    def __init__(self, database: Database, tenant: UUID, run: UUID, *, last_seq: int, fresh: bool) -> None:
+        self._database, self._tenant, self._run, self._fresh = database, tenant, run, fresh
+        self._last_seq = last_seq
+        self._steps: OrderedDict[int, Step] = OrderedDict()
+        self._kinds: dict[StepKind, deque[Step]] = {}
+        self._messages: list[Step] | None = [] if fresh else None
+
+    def note(self, new: Sequence[Step]) -> None:
+        """Remember what this claim has appended."""
+        for step in new:
+            if step.seq != self._last_seq + 1:
+                self._messages = None
+            self._last_seq = step.seq
+            self._steps[step.seq] = step
+            if step.kind in self._kinds:
+                self._kinds[step.kind].append(step)
+        while len(self._steps) > MOST:
+            self._steps.popitem(last=False)
+
+    async def by_seq(self, seqs: Sequence[int]) -> tuple[Step, ...]:
+        """Steps in the order asked for."""
+        missing = [seq for seq in seqs if seq not in self._steps]
+        known = dict(self._steps)
+        if missing:
+            async with self._database.transaction(self._tenant) as connection:
+                known |= {step.seq: step for step in await steps.by_seq(connection, self._run, missing)}
+        return tuple(known[seq] for seq in seqs if seq in known)
+
+    async def last_of(self, kind: StepKind, most: int) -> tuple[Step, ...]:
+        """The last steps of a kind, oldest first."""
+        kept = self._kinds.get(kind)
+        if kept is None or (kept.maxlen or 0) < most:
+            kept = self._kinds[kind] = deque(await self._read(kind, most), maxlen=most)
+        return tuple(kept)[-most:] if most > 0 else ()
+
+    async def messages(self, after: int) -> tuple[Step, ...]:
+        """What people wrote, as of this claim's last append."""
+        if self._messages is None:
+            async with self._database.transaction(self._tenant) as connection:
+                self._messages = await steps.messages(connection, self._run, 0)
+        return tuple(step for step in self._messages if step.seq > after)
+
+    async def _read(self, kind: StepKind, most: int) -> Sequence[Step]:
+        if self._fresh and len(self._steps) < MOST:
+            return [step for step in self._steps.values() if step.kind is kind][-most:]
+        async with self._database.transaction(self._tenant) as connection:
+            return await steps.last_of_kind(connection, self._run, kind, most)
