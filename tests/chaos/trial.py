@@ -91,8 +91,10 @@ class Trial:
         return []
 
     def complaints(self, subject: Subject, plain: dict[Kind, checker.Rows], losses: int | None = None) -> list[str]:
-        """Everything that is wrong with a run. `plain`: what undisturbed runs of each kind left. `losses`: how often it
-        may have lost its worker; None: as often as it was claimed again."""
+        """Everything that is wrong with a run. `plain`: what undisturbed runs of each kind left.
+
+        `losses`: how often it may have lost its worker. None: as often as it was claimed again.
+        """
         rows = self.stage.facts(subject.run)
         wrong = [*checker.violations(rows), *self.found_in_mid_run(subject, rows)]
         lost = rows.run.fence - 1 if losses is None else losses
@@ -110,8 +112,10 @@ class Trial:
 
 
 def expect(trial: Trial, plain: dict[Kind, checker.Rows], *, fence: set[int], losses: int | None = None) -> None:
-    """Every run of the trial was struck in mid-run and ended as if nothing had happened. `fence`: how often each may have
-    been claimed in all."""
+    """Every run of the trial was struck in mid-run and ended as if nothing had happened.
+
+    `fence`: how often each may have been claimed in all. `losses`: see `Trial.complaints`.
+    """
     wrong = [f"{s.kind} {s.run}: {c}" for s in trial.subjects for c in trial.complaints(s, plain, losses)]
     claimed = {str(s.run): trial.stage.facts(s.run).run.fence for s in trial.subjects}
     if not set(claimed.values()) <= fence:
@@ -143,8 +147,8 @@ class Client:
     hints: BusHints
     submitted: int = 0
 
-    async def submit(self, kind: Kind, seed: int, **more: object) -> Subject:
-        request = request_of(kind, seed, **more)
+    async def submit(self, kind: Kind, seed: int) -> Subject:
+        request = request_of(kind, seed)
         made = await submit(self.database, self.hints, LOCAL_TENANT, request, graphs=installed(GRAPHS))
         return Subject(kind, made.run.id, seed)
 
@@ -158,13 +162,14 @@ class Client:
         return trial
 
 
-def request_of(kind: Kind, seed: int, **more: object) -> RunRequest:
+def request_of(kind: Kind, seed: int) -> RunRequest:
     if kind == "agentflow":
-        return RunRequest(QUESTION, seed=seed, **more)  # type: ignore[arg-type]
+        engines = {role.name: EngineChoice() for role in installed()["agentflow"].roles}
+        return RunRequest(QUESTION, engines=engines, seed=seed)
     word = "w{turn}-{nonce}" if kind == "varying" else "w{turn}"
     options = {"answers": [{"word": word}], "vary": kind == "varying", "delay_ms": DELAY_MS}
     engines = {"speaker": EngineChoice(engine="scripted", options=options)}
-    return RunRequest("Count", "counting", budget=Budget(turns=TURNS), engines=engines, seed=seed, **more)  # type: ignore[arg-type]
+    return RunRequest("Count", "counting", budget=Budget(turns=TURNS), engines=engines, seed=seed)
 
 
 _seeds = count(1)
