@@ -2,7 +2,8 @@
 
 The only home of the saver. State is small by rule, so a checkpoint is one row with its values in it. Within a turn
 checkpoints stay in memory, because a node that runs again reads its calls back from the journal; the first superstep of
-a turn is written together with the run's next step, and what is left at the end of a slice with its hand-back. A graph that counts no turns is saved at each superstep. Pending writes are kept only for interrupts.
+a turn is written together with the run's next step, and what is left at the end of a slice with its hand-back. A graph
+that counts no turns is saved at each superstep. Pending writes are kept only for interrupts.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
