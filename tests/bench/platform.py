@@ -92,7 +92,8 @@ class Client:
             return await runs.by_id(connection, run)
 
     async def ended(self, run: UUID, every: float = 0.05) -> RunRow:
-        while not (row := await self.row(run)).terminal:
+        """The run, once it has ended; looked at so many seconds apart, which costs the run nothing."""
+        while not (row := await self.row(run)).terminal:  # noqa: ASYNC110
             await asyncio.sleep(every)
         return row
 

@@ -1,0 +1,75 @@
+"""`make bench`: measures, prints, and writes docs/benchmarks.md between its marks.
+
+`python -m tests.bench [latency|throughput|turns|supersteps|long|waiting …]` measures a part and writes nothing.
+"""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+from offing.local.servers import Servers
+from tests.bench.figures import Figure, machine, table
+from tests.bench.long import long_run
+from tests.bench.platform import client, measured_stack
+from tests.bench.protocol import latency, per_turn, supersteps, throughput
+from tests.bench.waiting import RUNS, many_waiting
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+
+BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -->"
+
+PARTS = ("latency", "throughput", "turns", "supersteps", "long", "waiting")
+
+
+def worker_pid() -> int:
+    """The one worker process that our stack started: the youngest that runs the module."""
+    found = subprocess.run(["pgrep", "-n", "-f", "offing_workers"], capture_output=True, text=True, check=True)
+    return int(found.stdout.split()[-1])
+
+
+async def shipped(parts: set[str], servers: Servers) -> list[Figure]:
+    """Everything that is measured with shipped settings."""
+    figures: list[Figure] = []
+    async with client(servers) as one:
+        if "throughput" in parts:
+            figures += await throughput(one, servers, worker_pid())
+        if "latency" in parts:
+            figures += await latency(one)
+        if "turns" in parts:
+            figures += await per_turn(one)
+        if "long" in parts:
+            figures += await long_run(one, servers)
+        if "supersteps" in parts:
+            figures += await supersteps(one, servers)
+    return figures
+
+
+async def waiting(servers: Servers) -> list[Figure]:
+    async with client(servers) as one:
+        return await many_waiting(one, worker_pid())
+
+
+def main() -> None:
+    parts, about = set(sys.argv[1:]) or set(PARTS), machine()
+    figures: list[Figure] = []
+    if parts - {"waiting"}:
+        with measured_stack() as servers:
+            figures += asyncio.run(shipped(parts, servers))
+    if "waiting" in parts:
+        with measured_stack(OFFING_WORKER_CONCURRENCY=str(RUNS)) as servers:
+            figures += asyncio.run(waiting(servers))
+    text = f"Measured on {about}.\n\n{table(figures)}\n"
+    print(text)
+    if parts == set(PARTS):
+        write(text)
+
+
+def write(text: str) -> None:
+    """Replace what stands between the marks."""
+    page = PAGE.read_text()
+    head, rest = page.split(BEGIN, 1)
+    PAGE.write_text(f"{head}{BEGIN}\n{text}{END}{rest.split(END, 1)[1]}")
+
+
+main()

@@ -1,0 +1,50 @@
+"""A thousand runs at once that mostly wait, on one worker process."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from tests.bench.figures import Figure
+from tests.bench.platform import Client, request
+
+RUNS, CALLS, SECONDS = 1000, 10, 10
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory that a process holds just now."""
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024
+
+
+async def many_waiting(client: Client, worker: int, runs: int = RUNS) -> list[Figure]:
+    """From the first submission to the end of the last run."""
+    wanted = request("bench_waits", turns=CALLS, delay_ms=SECONDS * 1000)
+    began = time.perf_counter()
+    submitted: list[asyncio.Task[object]] = []
+    gate = asyncio.Semaphore(16)
+    most = 0
+
+    async def one() -> object:
+        async with gate:
+            run = await client.submit(wanted)
+        await asyncio.sleep(CALLS * SECONDS - 5)
+        return await client.ended(run.id, every=1.0)
+
+    submitted = [asyncio.create_task(one()) for _ in range(runs)]
+    while not all(task.done() for task in submitted):
+        most = max(most, resident_bytes(worker))
+        await asyncio.sleep(1)
+    for task in submitted:
+        task.result()
+    wall = time.perf_counter() - began
+    share, gigabytes = CALLS * SECONDS / wall, most / 1e9
+    return [
+        Figure(
+            f"{runs:,} runs at once of {CALLS} calls that wait {SECONDS} s each, one worker process",
+            f"{wall:.0f} s, at most {gigabytes:.2f} GB",
+            f"{CALLS * SECONDS} s (ideal)",
+            f"{share:.0%} of ideal",
+            "at least 80 %, under 2 GB",
+            share >= 0.8 and gigabytes < 2,
+        )
+    ]
