@@ -4,7 +4,7 @@ Both as it comes, with one lock around the saver, and with that lock taken out.
 """
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ class _NoLock(nullcontext[None]):
 
 
 @asynccontextmanager
-async def bare_saver(url: str, *, lock: bool) -> AsyncIterator[AsyncPostgresSaver]:
+async def bare_saver(url: str, *, lock: bool) -> AsyncGenerator[AsyncPostgresSaver]:
     """The stock saver on a pool like ours."""
     settings: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     async with AsyncConnectionPool(url, min_size=1, max_size=16, kwargs=settings, open=False) as pool:

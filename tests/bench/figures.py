@@ -42,7 +42,8 @@ def machine() -> str:
     libraries = ", ".join(f"{name} {version(name)}" for name in ("langgraph", "celery", "psycopg", "redis"))
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {platform.system()} "
-        f"{platform.release().split('-')[0]}, Python {platform.python_version()}, {libraries}; load averages at the start {load}"
+        f"{platform.release().split('-')[0]}, Python {platform.python_version()}, {libraries}; "
+        f"load averages at the start {load}"
     )
 
 

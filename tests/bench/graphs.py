@@ -25,8 +25,8 @@ from offing.sdk import (
     ToolCall,
 )
 
-OBSERVATION = "x" * 2000
-"""Code points that each turn remembers, incompressible enough after the turn's number."""
+untyped: Any = StateGraph
+"""Its stubs bound the context to dataclasses, and ours is a protocol."""
 
 
 class Given(BaseModel):
@@ -67,9 +67,13 @@ async def _nothing(state: Seen) -> Seen:
     return {"seen": state["seen"] + 1}
 
 
-def noop_graph() -> StateGraph[Any, Any, Any, Any]:
+def _until_500(state: Seen) -> str:
+    return "a" if state["seen"] < 500 else END
+
+
+def noop_graph() -> Any:
     """Three nodes that count."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(Seen, context_schema=RunContext)
+    graph = untyped(Seen, context_schema=RunContext)
     for name in "abc":
         graph.add_node(name, _nothing)
     graph.add_edge(START, "a")
@@ -79,12 +83,12 @@ def noop_graph() -> StateGraph[Any, Any, Any, Any]:
     return graph
 
 
-def chain_graph() -> StateGraph[Any, Any, Any, Any]:
+def chain_graph() -> Any:
     """One node that runs 500 times: nothing but durable supersteps."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(Seen, context_schema=RunContext)
+    graph = untyped(Seen, context_schema=RunContext)
     graph.add_node("a", _nothing)
     graph.add_edge(START, "a")
-    graph.add_conditional_edges("a", lambda s: "a" if s["seen"] < 500 else END, ["a", END])
+    graph.add_conditional_edges("a", _until_500, ["a", END])
     return graph
 
 
@@ -93,59 +97,68 @@ class Turn(TypedDict):
     last: int
 
 
-async def _speak(state: Turn, runtime: Runtime[RunContext]) -> dict[str, Any]:
-    ctx, turn = runtime.context, state["turn"] + 1
+async def _speak(state: Turn, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    turn = state["turn"] + 1
     await ctx.begin_turn(turn)
     reply: Any = await ctx.call(SPEAKER, Given(turn=turn), turn=turn)
     return {"turn": turn, "last": reply.seq}
 
 
-async def _act(state: Turn, runtime: Runtime[RunContext]) -> dict[str, Any]:
-    ctx, turn = runtime.context, state["turn"]
+async def _act(state: Turn, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    turn = state["turn"]
     result = await ctx.use(ToolCall("calculate", {"expression": f"{turn} * 2"}), turn=turn)
     await ctx.record(StepDraft(StepKind.MEMORY, f"turn {turn}", {"of": result.seq}, turn=turn))
     return {}
 
 
-async def _write(state: Turn, runtime: Runtime[RunContext]) -> dict[str, Any]:
+async def _write(state: Turn, runtime: Runtime[Any]) -> dict[str, Any]:
     text = DraftSentence(text=f"{state['turn']} turns")
     draft = ReportDraft(title="Turns", sections=(DraftSection(heading="Turns", sentences=(text,)),))
     await runtime.context.deliver(draft, StopReason.ANSWERED)
     return {}
 
 
-def turns_graph() -> StateGraph[Any, Any, Any, Any]:
+def _until_budget(state: Turn, runtime: Runtime[Any]) -> str:
+    return "write" if state["turn"] >= runtime.context.run.budget.turns else "speak"
+
+
+def turns_graph() -> Any:
     """Role call, tool call and memory record, once a turn."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(Turn, context_schema=RunContext)
+    graph = untyped(Turn, context_schema=RunContext)
     graph.add_node("speak", _speak)
     graph.add_node("act", _act)
     graph.add_node("write", _write)
     graph.add_edge(START, "speak")
     graph.add_edge("speak", "act")
-    graph.add_conditional_edges(
-        "act", lambda s, runtime: "write" if s["turn"] >= runtime.context.run.budget.turns else "speak"
-    )
+    graph.add_conditional_edges("act", _until_budget)
     graph.add_edge("write", END)
     return graph
 
 
-async def _wait(state: Turn, runtime: Runtime[RunContext]) -> dict[str, Any]:
-    ctx, turn = runtime.context, state["turn"] + 1
+async def _wait(state: Turn, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    turn = state["turn"] + 1
     await ctx.begin_turn(turn)
     await ctx.call(SPEAKER, Given(turn=turn), turn=turn)
     return {"turn": turn}
 
 
-def waits_graph() -> StateGraph[Any, Any, Any, Any]:
+def _until_ten(state: Turn) -> str:
+    return "wait" if state["turn"] < 10 else END
+
+
+def waits_graph() -> Any:
     """Ten calls in a row, each as slow as its engine."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(Turn, context_schema=RunContext)
+    graph = untyped(Turn, context_schema=RunContext)
     graph.add_node("wait", _wait)
     graph.add_edge(START, "wait")
-    graph.add_conditional_edges("wait", lambda s: "wait" if s["turn"] < 10 else END, ["wait", END])
+    graph.add_conditional_edges("wait", _until_ten, ["wait", END])
     return graph
 
 
-def bare_turns_graph(turns: int) -> StateGraph[Any, Any, Any, Any]:
+def bare_turns_graph(turns: int) -> Any:
     """The work of `turns_graph` without the platform: the same answers, nothing stored but the state."""
 
     async def speak(state: Turn) -> dict[str, Any]:
@@ -156,12 +169,15 @@ def bare_turns_graph(turns: int) -> StateGraph[Any, Any, Any, Any]:
     async def act(state: Turn) -> dict[str, Any]:
         return {"last": state["turn"] * 2}
 
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(Turn)
+    def until(state: Turn) -> str:
+        return END if state["turn"] >= turns else "speak"
+
+    graph = untyped(Turn)
     graph.add_node("speak", speak)
     graph.add_node("act", act)
     graph.add_edge(START, "speak")
     graph.add_edge("speak", "act")
-    graph.add_conditional_edges("act", lambda s: END if s["turn"] >= turns else "speak", ["speak", END])
+    graph.add_conditional_edges("act", until, ["speak", END])
     return graph
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def measured_stack(**environment: str) -> Iterator[Servers]:
+def measured_stack(**environment: str) -> Generator[Servers]:
     """Durable embedded servers and one worker with shipped settings but for `environment`."""
     with tempfile.TemporaryDirectory(prefix="offing-bench-") as home:
         wanted = {"OFFING_HOME": home, "OFFING_GRAPHS": NAMES, "PYTHONPATH": str(ROOT), **environment}
@@ -99,7 +99,7 @@ class Client:
 
 
 @asynccontextmanager
-async def client(servers: Servers) -> AsyncIterator[Client]:
+async def client(servers: Servers) -> AsyncGenerator[Client]:
     async with Database(servers.app_url, most=16) as database, BusHints(servers.redis_url) as hints:
         yield Client(database, hints)
 

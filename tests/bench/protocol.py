@@ -60,7 +60,7 @@ async def throughput(client: Client, servers: Servers, worker: int) -> list[Figu
     """Runs a second, and CPU a run, of a 3-node graph that does nothing."""
     figures: list[Figure] = []
     async with bare_saver(servers.owner_url, lock=False) as free, bare_saver(servers.owner_url, lock=True) as locked:
-        ours_cpu, bare_cpu = [], []
+        ours_cpu, bare_cpu = list[float](), list[float]()
         for clients in (1, 8, 32):
             rates: dict[str, float] = {}
             for _ in range(ROUNDS):

@@ -24,6 +24,9 @@ from offing.sdk import (
     ToolCall,
 )
 
+untyped: Any = StateGraph
+"""Its stubs bound the context to dataclasses, and ours is a protocol."""
+
 
 class Ask(BaseModel):
     turn: int
@@ -50,8 +53,9 @@ class Count(TypedDict):
     stop: str
 
 
-async def speak(state: Count, runtime: Runtime[RunContext]) -> dict[str, Any]:
-    ctx, turn = runtime.context, state["turn"] + 1
+async def speak(state: Count, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    turn = state["turn"] + 1
     await ctx.begin_turn(turn)
     if reason := ctx.stop():
         return {"stop": reason}
@@ -61,8 +65,9 @@ async def speak(state: Count, runtime: Runtime[RunContext]) -> dict[str, Any]:
     return {"turn": turn, "last": reply.seq}
 
 
-async def act(state: Count, runtime: Runtime[RunContext]) -> dict[str, Any]:
-    ctx, turn = runtime.context, state["turn"]
+async def act(state: Count, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    turn = state["turn"]
     (said,) = await ctx.fetch([state["last"]])
     result = await ctx.use(ToolCall("calculate", {"expression": f"{turn} * 2"}), turn=turn)
     word = said.payload["output"]["word"]
@@ -72,8 +77,8 @@ async def act(state: Count, runtime: Runtime[RunContext]) -> dict[str, Any]:
     return {"stop": StopReason.ANSWERED if turn >= ctx.run.budget.turns else ""}
 
 
-async def write(state: Count, runtime: Runtime[RunContext]) -> dict[str, Any]:
-    ctx = runtime.context
+async def write(state: Count, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
     memory = await ctx.recall(StepKind.MEMORY, 5000)
     sentences = tuple(DraftSentence(text=step.payload["word"]) for step in memory)
     draft = ReportDraft(title=ctx.run.question, sections=(DraftSection(heading="Words", sentences=sentences),))
@@ -81,14 +86,21 @@ async def write(state: Count, runtime: Runtime[RunContext]) -> dict[str, Any]:
     return {}
 
 
-def _looped() -> StateGraph[Any, Any, Any, Any]:
-    graph = StateGraph(Count, context_schema=RunContext)
+def _unless_stopped(following: str) -> Any:
+    def next_node(state: Count) -> str:
+        return "write" if state["stop"] else following
+
+    return next_node
+
+
+def _looped() -> Any:
+    graph = untyped(Count, context_schema=RunContext)
     graph.add_node("speak", speak)
     graph.add_node("act", act)
     graph.add_node("write", write)
     graph.add_edge(START, "speak")
-    graph.add_conditional_edges("speak", lambda s: "write" if s["stop"] else "act", ["write", "act"])
-    graph.add_conditional_edges("act", lambda s: "write" if s["stop"] else "speak", ["write", "speak"])
+    graph.add_conditional_edges("speak", _unless_stopped("act"), ["write", "act"])
+    graph.add_conditional_edges("act", _unless_stopped("speak"), ["write", "speak"])
     graph.add_edge("write", END)
     return graph
 
@@ -120,8 +132,8 @@ def _step(name: str) -> Any:
     return node
 
 
-def _bare() -> StateGraph[Any, Any, Any, Any]:
-    graph = StateGraph(Seen, context_schema=RunContext)
+def _bare() -> Any:
+    graph = untyped(Seen, context_schema=RunContext)
     for name in ("a", "b", "c"):
         graph.add_node(name, _step(name))
     graph.add_edge(START, "a")
@@ -146,8 +158,8 @@ async def _raise(_: Seen) -> Seen:
     raise RuntimeError("this graph is broken")
 
 
-def _broken() -> StateGraph[Any, Any, Any, Any]:
-    graph = StateGraph(Seen, context_schema=RunContext)
+def _broken() -> Any:
+    graph = untyped(Seen, context_schema=RunContext)
     graph.add_node("a", _raise)
     graph.add_edge(START, "a")
     graph.add_edge("a", END)
