@@ -6,15 +6,17 @@ recorded memory and passages.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offing.sdk import shortened
-from offing_graphs.agentflow.extractive_question import key_phrases
+from offing_graphs.agentflow.extractive_question import compares, key_phrases
 from offing_graphs.agentflow.extractive_quotes import Hit, Pool, measure, pool_of, weights_of
 from offing_graphs.agentflow.extractive_sums import expression
 from offing_graphs.agentflow.extractive_words import terms
 from offing_graphs.agentflow.shapes import Card, Coverage, Piece, Record
 
+OTHER_FORMS = "Look again with other forms of"
+"""How a sub-goal begins whose query holds words that were made up from others."""
 SEARCH, READ, CALCULATE = "search_library", "read_source", "calculate"
 
 COVERED = 0.56
@@ -83,7 +85,7 @@ def agenda(
 ) -> Agenda:
     """Where the run stands after what was recorded."""
     pool = pool_of(pieces)
-    standings = tuple(_standing(part, pool, memory) for part in parts)
+    standings = _standings(parts, pool, memory)
     names = {tool.name for tool in tools}
     tried = {(r.tool, r.sub_goal) for r in memory}
     moves = [m for m in _moves(question, standings, pool, memory) if m.tool in names and _key(m) not in tried]
@@ -99,8 +101,14 @@ def standings(
     parts: Sequence[str], wishes: Sequence[str], pieces: Sequence[Piece], memory: Sequence[Record]
 ) -> tuple[Standing, ...]:
     """How every part stands against these passages."""
-    pool = pool_of(pieces)
-    return tuple(_standing(part, pool, memory) for part in asked_for(parts, wishes))
+    return _standings(asked_for(parts, wishes), pool_of(pieces), memory)
+
+
+def _standings(parts: Sequence[str], pool: Pool, memory: Sequence[Record]) -> tuple[Standing, ...]:
+    """A comparison is covered when what it compares is, also when no passage names both sides."""
+    found = tuple(_standing(part, pool, memory) for part in parts)
+    sides = all(s.covered for s in found if not compares(s.part))
+    return tuple(replace(s, covered=True) if sides and compares(s.part) else s for s in found)
 
 
 def asked_for(parts: Sequence[str], wishes: Sequence[str]) -> tuple[str, ...]:
@@ -113,12 +121,11 @@ def _standing(part: str, pool: Pool, memory: Sequence[Record]) -> Standing:
     if calculated and expression(part):
         return Standing(part, (), 1.0, (), covered=True)
     hits = measure(part, pool, ranks_for(part, memory))
-    asked = terms(part)
     weights = weights_of(part, pool)
     best = [h for h in hits[:4] if h.share >= OWN_WORDS]
     held = sum(w * max((pool.held(t, h.line) for h in best), default=0.0) for t, w in weights.items())
     total = sum(weights.values()) or 1.0
-    absent = [t for t in asked if not t.weak and not pool.holds(t)]
+    absent = [t for t in weights if not t.weak and not pool.holds(t)]
     known = 1 - sum(weights[t] for t in absent) / total
     covered = held / total >= COVERED and known >= KNOWN and any(h.with_heading >= COVERED_BY_ONE for h in best)
     return Standing(part, hits, held / total, tuple(t.shown for t in absent), covered)
@@ -152,7 +159,7 @@ def _moves(question: str, standings: Sequence[Standing], pool: Pool, memory: Seq
     for s in uncovered:
         yield from _again(s, _with_feedback(s, pool), "Words of the best passages so far may lead to better ones.")
     for s in uncovered:
-        yield from _again(s, " ".join(s.missing), "These words were in no passage so far.")
+        yield from _other_forms(s)
         yield from _again(s, " ".join(_rarest(s, pool)), "Fewer words find more.")
 
 
@@ -173,6 +180,13 @@ def _again(s: Standing, query: str, why: str) -> Iterator[Move]:
         yield Move(SEARCH, f"query: {query}", f"Look again with the words {query!r} for: {s.part}", why)
 
 
+def _other_forms(s: Standing) -> Iterator[Move]:
+    if s.missing:
+        goal = f"{OTHER_FORMS} {', '.join(s.missing[:2])} for: {s.part}"
+        query = " ".join(map(_family, s.missing[:2]))
+        yield Move(SEARCH, f"query: {query}", goal, "These words were in no passage so far.")
+
+
 def _with_feedback(s: Standing, pool: Pool) -> str:
     """The part's telling words with three that its best sentences share."""
     own = {t.whole for t in terms(s.part)}
@@ -186,6 +200,14 @@ def _with_feedback(s: Standing, pool: Pool) -> str:
     shared = sorted(counts, key=lambda w: (-counts[w] * weight[w], w))[:3]
     strong = [t.shown for t in terms(s.part) if not t.weak]
     return " ".join([*strong[:4], *shared]) if shared else ""
+
+
+def _family(word: str) -> str:
+    """A word with others that English makes of it; those that do not exist do no harm in a search."""
+    if not (word.isascii() and word.isalpha() and word.islower()):
+        return word
+    root = word.removesuffix("e")
+    return " ".join((word, f"{root}ing", f"{word}ment", f"{root}ation", f"{root}er"))
 
 
 def _rarest(s: Standing, pool: Pool) -> list[str]:

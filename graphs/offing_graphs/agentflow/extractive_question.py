@@ -14,12 +14,16 @@ _ASKS = (
     r"(?:how|what|why|when|where|which|who|whom|whose|whether|does|do|did|is|are|was|were|can|could|should|would|will|"
     r"must|has|have)"
 )
-_TASKS = r"(?:compare|list|find|summari[sz]e|describe|explain|show|name|give|calculate|compute|outline|contrast)"
+_TASKS = r"(?:compare|say|list|find|summari[sz]e|describe|explain|show|name|give|calculate|compute|outline|contrast)"
 _POLITE = re.compile(
     r"^(?:please|kindly|hi|hello|hey|thanks|ok|okay|so|also|and|now|"
     r"(?:can|could|would|will) you(?: please)?(?: tell me| explain| describe| show me| find out)?|"
     r"i(?:'d| would)? (?:like|want|need) to (?:know|understand|find out|learn)|i wonder|do you know|"
     r"tell me|explain(?: to me)?|show me|help me understand|let me know)\b[\s,:]*(?:about\s+)?",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(
+    r"\b(?:tell|show|explain|let me know|i(?:'d| would)? (?:want|need|like) to (?:know|understand|find out|learn))\b",
     re.IGNORECASE,
 )
 _BORDER = re.compile(r"(?<=[?\uff1f\u061f])\s*|(?<=[.!])\s+(?=[A-Z])|[;\n\u3002]+\s*")
@@ -71,7 +75,7 @@ def sub_questions(question: str, earlier: Sequence[str] = ()) -> tuple[str, ...]
     `earlier`: the thread's earlier questions, oldest first, for what a follow-up leaves unsaid.
     """
     sentences = [s for s in map(_tidy, _BORDER.split(question)) if terms(s)]
-    asking = [s for s in sentences if _ASKING.match(_polite_off(s))] or sentences
+    asking = [s for s in sentences if _ASKING.match(_polite_off(s)) or _REQUEST.search(s)] or sentences
     found: list[str] = []
     for sentence in asking:
         before = sentences[: sentences.index(sentence)]

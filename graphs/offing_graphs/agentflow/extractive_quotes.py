@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import cast
 
 from offing_graphs.agentflow.extractive_split import Kind, Unit, is_header, linked_share, plain, units
-from offing_graphs.agentflow.extractive_words import Stems, Term, sequence, stems, terms
+from offing_graphs.agentflow.extractive_words import Stems, Term, sequence, stems, terms, with_kin
 from offing_graphs.agentflow.shapes import Piece
 
 UNDER_HEADING = 0.75
@@ -76,6 +76,8 @@ class Line:
     around: Stems
     leads: bool
     """It is the first prose under its heading."""
+    follows: bool
+    """Another sentence of the same paragraph stands before it."""
 
     @property
     def span(self) -> tuple[str, int, int]:
@@ -105,6 +107,8 @@ class Pool:
     """All that is known of each source, by its text."""
     common: frozenset[str] = frozenset()
     """Words of at least so many sources that they say where one is, not what it says."""
+    vocabulary: frozenset[str] = frozenset()
+    """Every word of lines, headings and titles."""
 
     def weight(self, term: Term) -> float:
         """1 for a word that no line holds, down to about 0.7 for one that is in most of them.
@@ -158,7 +162,9 @@ def pool_of(pieces: Iterable[Piece]) -> Pool:
     counts = Counter(stem for line in lines for stem in (*line.stems.words, *line.stems.parts))
     sources = {artefact: _joined([line.stems for line in group]) for artefact, group in _by_source(lines).items()}
     held = Counter(word for source in sources.values() for word in source.words)
-    return Pool(tuple(lines), counts, sources, frozenset(word for word, count in held.items() if count >= COMMON))
+    common = frozenset(word for word, count in held.items() if count >= COMMON)
+    places = (words for line in lines for words in (line.stems.words, line.heading.words, line.title.words))
+    return Pool(tuple(lines), counts, sources, common, frozenset[str]().union(*places))
 
 
 def _by_source(lines: Iterable[Line]) -> dict[str, list[Line]]:
@@ -185,8 +191,9 @@ def _read(piece: Piece) -> tuple[Line, ...]:
         elif not _is_torn(piece, unit):
             text = stretch if unit.kind is Kind.CODE else plain(stretch)
             around = _joined(seen[max(0, n - NEIGHBOURS) : n + NEIGHBOURS + 1])
+            follows = n > 0 and all_units[n - 1].block == unit.block
             under = _joined((heading, columns)) if columns else heading
-            found.append(Line(piece, unit, text, seen[n], sequence(text), under, title, around, leads))
+            found.append(Line(piece, unit, text, seen[n], sequence(text), under, title, around, leads, follows))
             leads = leads and unit.kind is Kind.CODE
     return tuple(found)
 
@@ -217,7 +224,8 @@ def measure(question: str, pool: Pool, ranks: Mapping[str, float] | None = None)
 def weights_of(question: str, pool: Pool) -> dict[Term, float]:
     """What each word of a question counts."""
     scope = stems(" ".join(_SCOPE.findall(question))).words
-    return {t: pool.weight(t) * (SCOPE if t.whole in scope else 1.0) for t in terms(question)}
+    asked = (with_kin(t, pool.vocabulary) for t in terms(question))
+    return {t: pool.weight(t) * (SCOPE if t.whole in scope else 1.0) for t in asked}
 
 
 def _asked(question: str, pool: Pool, ranks: Mapping[str, float]) -> Asked:
@@ -249,6 +257,8 @@ def _hit(line: Line, asked: Asked) -> Hit | None:
     source = asked.pool.sources.get(line.piece.artefact, Stems())
     context = sum(w * _in_context(t, line, source) for t, w in asked.weights.items())
     score = (0.6 * own + 0.4 * context) / asked.total + _bonus(line, asked)
+    elsewhere = sum(w * (1 - max(t.within(source), asked.pool.held(t, line))) for t, w in asked.weights.items())
+    score *= 1 - 0.35 * elsewhere / asked.total  # its whole source never speaks of a part of what was asked
     if asked.about and _is_about(line, asked) == 0:
         score *= 0.9
     return Hit(line, score * _readable(line), own / asked.total, headed / asked.total)
@@ -313,7 +323,7 @@ def _readable(line: Line) -> float:
     if _POINTING.match(text):
         factor *= 0.6
     if is_dangling(text):
-        factor *= 0.9
+        factor *= 0.9 if line.follows else 0.75
     if linked_share(line.piece.text[line.unit.start : line.unit.end]) > 0.6:
         factor *= 0.35
     return factor

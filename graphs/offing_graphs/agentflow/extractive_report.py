@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, ReportDraft, StopReason, shortened
-from offing_graphs.agentflow.extractive_agenda import CALCULATE, SEARCH, Standing, standings
+from offing_graphs.agentflow.extractive_agenda import CALCULATE, OTHER_FORMS, SEARCH, Standing, standings
 from offing_graphs.agentflow.extractive_question import compares
 from offing_graphs.agentflow.extractive_quotes import (
     LONGEST_QUOTE,
+    Hit,
     Line,
     asks_for_list,
     cut_short,
@@ -33,7 +34,7 @@ OWN_SHARE = 0.28
 """Weight of the question's words that a quote must hold itself."""
 SHARE = 0.48
 """Weight that it must hold with its heading."""
-CLOSEST = 0.3
+CLOSEST = 0.38
 """Score under which a sentence is not even shown as the closest."""
 ANSWERS = 3
 """Quotes in the short answer at most."""
@@ -83,7 +84,7 @@ class Quote:
     def shown(self) -> str:
         """In quotation marks, without markup; what looks like our own marker does not stay one."""
         seen = " ".join(self.exact.split()) if self.code else plain(self.exact)
-        return "\u201c" + _MARKER.sub(r"(\1)", seen) + (" …" if self._breaks_off() else "") + "\u201d"
+        return "\u201c" + _unmarked(seen) + (" …" if self._breaks_off() else "") + "\u201d"
 
     def _breaks_off(self) -> bool:
         """It ends before its sentence does: cut by us, or by the border of the passage."""
@@ -115,8 +116,9 @@ def _sections(found: Sequence[Standing], any_covered: bool) -> tuple[DraftSectio
     used: set[tuple[str, int]] = set()
     sections: list[DraftSection] = []
     for s in found:
-        if s.covered or not any_covered:
-            quotes = [q for q in _quotes(s) if q.place not in used]
+        if (s.covered and s.hits) or not any_covered:
+            chosen = _quotes(s)
+            quotes = [q for q in chosen if q.place not in used] or (chosen[:1] if s.covered else [])
             used |= {q.place for q in quotes}
             heading = s.part if s.covered else f"Closest to: {s.part}"
             if quotes:
@@ -129,12 +131,19 @@ def _quotes(s: Standing) -> list[Quote]:
     if not s.hits:
         return []
     least = max(LEAST, NEAR_BEST * s.hits[0].score) if s.covered else CLOSEST
-    fitting = [h for h in s.hits if h.share >= OWN_SHARE and h.with_heading >= SHARE]
+    fitting = [h for h in s.hits if _fits(h)] or ([] if compares(s.part) else list(s.hits[:1]))
     most = (LISTED if asks_for_list(s.part) else QUOTES) if s.covered else 2
-    chosen = distinct(fitting if s.covered else s.hits, most, least)
+    near = [h for h in s.hits if h.line.unit.kind is not Kind.ROW]
+    chosen = distinct(fitting if s.covered else near, most, least)
     how = s.part.lower().startswith(("how", "show", "example"))
     quotes = [q for hit in chosen for q in (*_header(hit.line), _whole(hit.line), *_following(hit.line, how))]
     return _merged(quotes)
+
+
+def _fits(hit: Hit) -> bool:
+    """A row of a table takes its meaning from the names of its columns, a sentence from its own words."""
+    row = hit.line.unit.kind is Kind.ROW
+    return (row or hit.share >= OWN_SHARE) and hit.with_heading >= SHARE
 
 
 def _whole(line: Line) -> Quote:
@@ -199,7 +208,8 @@ def _merged(quotes: Sequence[Quote]) -> list[Quote]:
     kept: list[Quote] = []
     for quote in quotes:
         if not any(_inside(quote, other) for other in kept):
-            kept = [other for other in kept if not _inside(other, quote)] + [quote]
+            at = next((n for n, other in enumerate(kept) if _inside(other, quote)), len(kept))
+            kept = [*kept[:at], quote, *(other for other in kept[at:] if not _inside(other, quote))]
     return kept
 
 
@@ -225,13 +235,18 @@ def _place(piece: Piece, at: int) -> str:
     heading = plain(piece.text[inner[-1].start : inner[-1].end]) if inner else piece.heading
     title = plain(piece.title)
     nearest = plain(heading.split(" \u203a ")[-1].split(" > ")[-1])
-    return shortened(title if not nearest or nearest.lower() == title.lower() else f"{title}, {nearest}", 100)
+    return _unmarked(shortened(title if nearest.lower() in {"", title.lower()} else f"{title}, {nearest}", 100))
+
+
+def _unmarked(text: str) -> str:
+    """What looks like our own marker of a citation does not stay one."""
+    return _MARKER.sub(r"(\1)", text)
 
 
 def _answer(covered: Sequence[Standing], found: Sequence[Standing], sums: Sequence[Record]) -> str:
     """The best quote of each part that is covered, a result that was calculated, or that there is nothing."""
-    results = [f"{r.value}." for r in sums[:ANSWERS]]
-    tops = _first_quotes([s for s in covered if not compares(s.part)] or covered)
+    results = [f"{_unmarked(r.value)}." for r in sums[:ANSWERS]]
+    tops = _first_quotes(([s for s in covered if not compares(s.part)] or covered)[:ANSWERS])
     quoted = [f"{q.shown()} [{q.piece.id}]" for q in tops]
     near = any(s.hits and s.hits[0].score >= CLOSEST for s in found)
     return " ".join([*results, *quoted]) or (NOT_DIRECTLY if near else NOTHING)
@@ -240,13 +255,16 @@ def _answer(covered: Sequence[Standing], found: Sequence[Standing], sums: Sequen
 def _first_quotes(covered: Sequence[Standing]) -> list[Quote]:
     found: list[Quote] = []
     for s in covered:
-        fresh = [q for q in _quotes(s) if not q.code and not q.extra and q.place not in {f.place for f in found}]
-        found += fresh[:1]
-    return found[:ANSWERS]
+        known = {f.place for f in found}
+        fresh = [q for q in _quotes(s) if not q.code and q.place not in known]
+        top = next((n for n, q in enumerate(fresh) if not q.extra), None)
+        if top is not None:
+            found += [*(q for q in fresh[max(0, top - 1) : top] if q.extra), fresh[top]]
+    return found
 
 
 def _calculated(sums: Sequence[Record]) -> tuple[DraftSection, ...]:
-    sentences = tuple(DraftSentence(text=f"{r.value}.") for r in sums)
+    sentences = tuple(DraftSentence(text=f"{_unmarked(r.value)}.") for r in sums)
     return (DraftSection(heading="Calculated", sentences=sentences),) if sums else ()
 
 
@@ -263,6 +281,7 @@ def _gap(s: Standing) -> str:
 
 
 def _searched(given: WriterInput) -> str:
-    queries = [str(r.args.get("query", "")) for r in given.memory if r.tool == SEARCH and r.status == "ok"]
+    searches = [r for r in given.memory if r.tool == SEARCH and r.status == "ok"]
+    queries = [str(r.args.get("query", "")) for r in searches if not r.sub_goal.startswith(OTHER_FORMS)]
     listed = "; ".join(f"\u201c{shortened(q, 80)}\u201d" for q in dict.fromkeys(queries) if q)
     return f"Searched for: {listed}." if listed else "No search was made."

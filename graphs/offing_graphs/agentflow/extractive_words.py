@@ -6,7 +6,7 @@ The only home of the model-free roles' word lists. Knows neither questions nor p
 import re
 import threading
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +34,9 @@ WEAK_WORDS = frozenset(
 )
 """Words that say little: they count, but not for much."""
 
+ENDINGS = ("ment", "ur", "er", "or", "al", "abl", "ation", "at", "ion", "iv", "anc", "enc", "ant", "ent", "ist", "ness")
+"""What English stems of one family differ by."""
+
 _TOKEN = re.compile(r"[^\W_]+(?:(?:[_.\-:'\u2019]|__)[^\W_]+)*")
 _PART = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -44,6 +47,8 @@ _stemmer: Any = snowballstemmer.stemmer("english")  # pyright: ignore[reportUnkn
 _stemming = threading.Lock()
 
 
+KIN = 0.8
+"""What a word counts of which another word of its family is found."""
 PART_OF_WORD = 0.6
 """What a word counts that is found as a part of an identifier only."""
 
@@ -58,11 +63,15 @@ class Term:
     parts: tuple[str, ...] = ()
     """Of an identifier or a hyphenated word. Empty: the word has no parts."""
     weak: bool = False
+    kin: tuple[str, ...] = ()
+    """Stems of other words of its family, such as departure for depart."""
 
     def within(self, held: "Stems") -> float:
         """How far the term is among these stems, 0 to 1."""
         if self.whole in held.words:
             return 1.0
+        if not held.words.isdisjoint(self.kin):
+            return KIN
         if not self.parts:
             return PART_OF_WORD if self.whole in held.parts else 0.0
         share = sum(part in held.words or part in held.parts for part in self.parts) / len(self.parts)
@@ -86,6 +95,15 @@ def terms(text: str) -> tuple[Term, ...]:
     found = tuple(dict.fromkeys(t for token in _tokens(text) for t in _terms_of(token)))
     kept = tuple(t for t in found if t.whole not in _STOP_STEMS and t.shown.lower() not in STOP_WORDS)
     return kept or found
+
+
+def with_kin(term: Term, vocabulary: frozenset[str]) -> Term:
+    """The term with those of its family that occur at all."""
+    if len(term.whole) < 3 or not term.whole.isalpha():
+        return term
+    longer = {term.whole + ending for ending in ENDINGS}
+    shorter = {term.whole[: -len(e)] for e in ENDINGS if term.whole.endswith(e) and len(term.whole) - len(e) >= 4}
+    return replace(term, kin=tuple(sorted((longer | shorter) & vocabulary)))
 
 
 @lru_cache(maxsize=8_192)
