@@ -67,13 +67,17 @@ export function Timeline(props: TimelineProps) {
   const toEnd = useCallback(() => virtual.scrollToIndex(count - 1, { align: "end" }), [virtual, count]);
   const tail = useTail({ scroller, count, active, startAtEnd, toEnd });
 
-  // Scrolls to the step that was picked elsewhere; a step already in sight stays where it is.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new choice scrolls
+  // Scrolls to the step that was picked elsewhere, and again when its page has come and the rows have their heights; a
+  // step already in sight stays where it is.
+  const selectedHeld = selected !== null && stepAt(log, selected) !== undefined;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new choice, or its arrival, scrolls
   useEffect(() => {
     if (selected === null || !scroller) return;
+    need(Math.max(1, selected - 40), selected + 40);
     const index = "count" in rows ? selected - 1 : rows.seqs.indexOf(selected);
-    if (index >= 0) virtual.scrollToIndex(index, { align: "auto" });
-  }, [selected, scroller]);
+    const near = items.some((item) => item.index === index) && selectedHeld;
+    if (index >= 0 && index < count) virtual.scrollToIndex(index, { align: near ? "auto" : "center" });
+  }, [selected, selectedHeld, scroller]);
 
   const move = (by: number) => {
     const at = selected === null ? -1 : "count" in rows ? selected - 1 : rows.seqs.indexOf(selected);

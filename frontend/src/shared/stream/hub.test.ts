@@ -105,6 +105,16 @@ test("a tab that was killed is succeeded as well", () => {
   expect(live().at(-1)?.cursor).toBe("b:4");
 });
 
+test("a new leader asks the other tabs what they want", () => {
+  const { open, live } = browser();
+  const first = open("1");
+  first.hub.watch("a", 0);
+  open("2").hub.watch("b", 4);
+  open("3").hub.watch("c", 7);
+  first.hub.leave();
+  expect(live().map((source) => source.cursor)).toEqual(["b:4,c:7"]);
+});
+
 test("a tab that comes to a followed run late makes the stream go back to where it needs it", () => {
   const { open, live } = browser();
   open("1").hub.watch("a", 0);
