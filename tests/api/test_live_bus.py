@@ -86,7 +86,7 @@ async def test_notices_arrive_in_order_without_payload_and_only_for_the_runs_fol
         await there.steps(TENANT, RUN, [a_step(3), a_step(4)])
         await there.doing(TENANT, RUN, "reading", datetime(2026, 1, 1, tzinfo=UTC))
         await there.doing(TENANT, RUN, None)
-        seen = [n for n in [await anext(follower) for _ in range(5)] if not isinstance(n, Look)]
+        seen = [await until(follower, lambda n: not isinstance(n, Look)) for _ in range(3)]
     assert isinstance(seen[0], NewSteps)
     assert [s.seq for s in seen[0].steps] == [3, 4]
     assert seen[0].steps[0] == replace(a_step(3), payload={}, fence=0)

@@ -252,7 +252,7 @@ class LiveBus:
         new = [c for c in channels if c not in self._confirmed]
         self._confirmed.update((c, asyncio.Event()) for c in new)
         if self._pubsub is not None and new:
-            self._order(self._pubsub.subscribe(*new))
+            self._order(self._pubsub.subscribe, new)
         if self._pubsub is None and self._failing:
             return
         with suppress(TimeoutError):
@@ -268,15 +268,15 @@ class LiveBus:
             del self._followers[channel]
             self._confirmed.pop(channel, None)
         if empty and self._pubsub is not None:
-            self._order(self._pubsub.unsubscribe(*empty))
+            self._order(self._pubsub.unsubscribe, empty)
 
-    def _order(self, command: Awaitable[Any]) -> None:
+    def _order(self, command: Callable[..., Awaitable[Any]], channels: Sequence[str]) -> None:
         """Send a command on the subscription from a task of its own: a watcher that is cancelled in the middle would
         break the connection that all of them share. Tasks start in the order in which they were made."""
 
         async def send() -> None:
             with suppress(*FAULTS):  # the listener meets the same fault, counts it and connects anew
-                await command
+                await command(*channels)
 
         task = asyncio.create_task(send())
         self._orders.add(task)

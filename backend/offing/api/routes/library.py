@@ -12,10 +12,14 @@ from offing.api.routes.responses import NO_SOURCE, TOO_LARGE, problems
 from offing.api.schemas import CollectionOut, ErasedOut, HitPage, PassageOut, SourceOut, SourcePage, UploadOut
 from offing.api.strict import UploadRoute
 from offing.api.uploads import received, taken_in
+from offing.core.errors import InvalidInput
 from offing.services import erasure, library, views
 from offing.services.library import LibraryScope
 
 router = APIRouter(prefix="/library", tags=["library"], route_class=UploadRoute)
+
+MOST_SPAN = 100_000
+"""Code points of a passage."""
 
 Collection = Annotated[str | None, Query(max_length=500, description="Absent: all of them.")]
 
@@ -107,10 +111,12 @@ async def get_passage(
     caller: Known,
     held: Held,
     artefact: UUID,
-    start: Annotated[int, Query(ge=0, le=2**31 - 1, description="First code point.")],
-    end: Annotated[int, Query(ge=0, le=2**31 - 1, description="Code point after the last.")],
+    start: Annotated[int, Query(ge=0, le=10**9, description="First code point.")],
+    end: Annotated[int, Query(ge=0, le=10**9, description="Code point after the last.")],
     around: Annotated[int, Query(ge=0, le=5000, description="Code points to show on either side.")] = 600,
 ) -> PassageOut:
     """A span of stored text, with what stands around it."""
+    if end - start > MOST_SPAN:
+        raise InvalidInput("end", f"the span has more than {MOST_SPAN:,} characters", "Ask for a part of it.")
     found = await library.passage_in_context(held.database, caller.tenant, artefact, start, end, around)
     return wire.passage_out(found)

@@ -30,6 +30,16 @@ TOO_LARGE = problems(_413="The body is larger than allowed.")
 
 ENDED = problems(_409="The run's state does not allow this.")
 
+EVENT: dict[str, Any] = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"type": "string", "enum": ["step", "run", "live", "end"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+        "id": {"type": "string", "description": "Of `step` events only: where to go on, as Last-Event-ID."},
+    },
+}
+
 EVENTS: Responses = {
-    200: {"description": "Events as they happen.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+    200: {"description": "Each event as it happens.", "content": {"text/event-stream": {"schema": EVENT}}}
 }

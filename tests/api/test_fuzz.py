@@ -1,0 +1,103 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+"""A bounded walk over every operation with generated requests: nothing breaks, and answers are as documented."""
+
+import asyncio
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import orjson
+import schemathesis
+import schemathesis.checks
+import uvicorn
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from offing.api.__main__ import Server
+from offing.api.app import create_app
+from offing.bus.hints import BusHints
+from offing.services import access
+from offing.services.runs import RunRequest, submit
+from offing.settings import Settings
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from tests.api.graphs import quiet
+from tests.api.hands import Hands
+
+EXAMPLES = 10
+"""Of each of some forty operations."""
+
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+]
+
+
+@contextmanager
+def in_a_thread(settings: Settings) -> Generator[tuple[str, dict[str, object]]]:
+    app = create_app(settings)
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False)
+    server = Server(config, app, None)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}", orjson.loads(orjson.dumps(app.openapi()))
+    finally:
+        server.should_exit = True
+        thread.join(20)
+
+
+async def _furnished(app_url: str, redis_url: str) -> tuple[str, dict[str, str]]:
+    """A key, and the ids of records that are there: a run that has ended with a report, its thread, and a source."""
+    async with Database(app_url, most=2) as database, BusHints(redis_url) as hints:
+        hands = Hands(database, LOCAL_TENANT, hints.live)
+        source = await hands.document()
+        request = RunRequest("Why is the sea salt?", graph=quiet.name)
+        made = await submit(database, hints, LOCAL_TENANT, request, graphs={quiet.name: quiet})
+        fence = await hands.claim(made.run.id)
+        await hands.report(fence, source)
+        await hands.end(fence)
+        key = (await access.create_key(database, LOCAL_TENANT, "fuzz")).key
+        known = {"run_id": made.run.id, "thread_id": made.run.thread, "source_id": source}
+        return key, {name: str(id) for name, id in known.items()}
+
+
+def test_generated_requests_break_nothing(settings: Settings, app_url: str, redis_url: str) -> None:
+    key, known = asyncio.run(_furnished(app_url, redis_url))
+    headers = {"Authorization": f"Bearer {key}"}
+    turns = count()
+    with in_a_thread(settings) as (base, document):
+        schema = schemathesis.openapi.from_dict(document)
+        for found in schema.get_all_operations():
+            operation = found.ok()  # pyright: ignore[reportAttributeAccessIssue]
+
+            @given(case=operation.as_strategy())
+            @_bounded
+            def attempt(case: schemathesis.Case[Any]) -> None:
+                if next(turns) % 2 and operation.method != "delete":  # noqa: B023
+                    case.path_parameters |= {n: id for n, id in known.items() if n in case.path_parameters}
+                response = case.call(base_url=base, headers=headers, timeout=20)
+                case.validate_response(response, checks=CHECKS)
+
+            attempt()
+
+
+_bounded = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)
