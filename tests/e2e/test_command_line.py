@@ -1,0 +1,54 @@
+"""`offing` from a terminal and from a script."""
+
+from pathlib import Path
+
+from tests.e2e.conftest import Offing
+
+
+def test_ask_answers_from_a_folder_and_every_citation_stands_in_its_document(offing: Offing, documents: Path) -> None:
+    done = offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
+    assert done.code == 0, done.err
+    result = done.json
+    texts = {path.name: path.read_text() for path in documents.iterdir()}
+    assert result["status"] == "done"
+    assert "Smeaton" in result["report"]
+    assert result["citations"]
+    for citation in result["citations"]:
+        assert any(citation["quote"] in text for text in texts.values()), citation
+    assert [step["seq"] for step in result["steps"]] == list(range(1, len(result["steps"]) + 1))
+
+
+def test_a_second_question_does_not_index_the_folder_again(offing: Offing, documents: Path) -> None:
+    offing("ask", "When was Bell Rock built?", "--docs", str(documents), "--json")
+    done = offing("ask", "When was Bell Rock built?", "--docs", str(documents))
+    assert done.code == 0
+    assert "3 unchanged" in done.err
+    assert "1807" in done.out
+
+
+def test_a_question_that_no_document_answers_ends_honestly(offing: Offing, documents: Path) -> None:
+    done = offing("ask", "Which enzyme folds insulin?", "--docs", str(documents), "--json")
+    assert done.code == 0, done.err
+    assert done.json["stop_reason"] != "answered"
+    assert done.json["report"]
+
+
+def test_runs_show_and_export_read_what_was_stored(offing: Offing, documents: Path) -> None:
+    asked = offing("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--json").json
+    listed = offing("runs", "--json").json
+    shown = offing("show", asked["run_id"][-8:], "--json").json
+    exported = offing("export", asked["run_id"], "--format", "html")
+    assert asked["run_id"] in [run["run_id"] for run in listed]
+    assert shown["report"] == asked["report"]
+    assert exported.out.lstrip().startswith("<!doctype html>")
+    assert "1822" in exported.out
+
+
+def test_bad_input_names_the_field_and_the_remedy(offing: Offing, documents: Path) -> None:
+    nowhere = offing("ask", "Why?", "--docs", "/nowhere/at/all")
+    no_role = offing("ask", "Why?", "--docs", str(documents), "--engine", "captain=extractive")
+    no_run = offing("show", "ffffffffffff")
+    assert (nowhere.code, no_role.code, no_run.code) == (2, 2, 1)
+    assert "--docs" in nowhere.err
+    assert "engines.captain" in no_role.err
+    assert "Traceback" not in nowhere.err + no_role.err + no_run.err
