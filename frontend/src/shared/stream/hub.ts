@@ -91,8 +91,9 @@ export class StreamHub {
     this.#stopRepeat = null;
     this.#leading = false;
     this.#connection.close();
-    this.#resign?.();
+    const resign = this.#resign;
     this.#resign = null;
+    resign?.();
   }
 
   /** For a page that came back. */
@@ -122,7 +123,9 @@ export class StreamHub {
     });
   }
 
+  /** A page that has left says nothing, even when the last message still reaches it. */
   #sayWants(): void {
+    if (!this.#resign) return;
     this.#post({ type: "want", tab: this.seams.tab, runs: [...this.#own] });
   }
 
