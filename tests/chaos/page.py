@@ -1,4 +1,4 @@
-"""A client of the API that does as browsers and careful scripts do: comes back with the last id, repeats with the key."""
+"""A client of the API that does as browsers do and careful scripts: back with the last id, again with the same key."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,14 +1,22 @@
 """What a call may cost: the run's budget and the tenant's cap, asked before each attempt and booked after it."""
 
+import asyncio
+import time
+from datetime import date
 from decimal import Decimal
 
+import structlog
+
+from offing.core.errors import Unavailable
 from offing.core.model import Usage
 from offing.core.run import Budget, StopReason
 from offing.storage import spend
 from offing.storage.pool import Database
-from offing_workers.recorder import Recorder
+from offing_workers.recorder import RETRY_PAUSE, Recorder
 
 NOTHING = Decimal(0)
+
+log = structlog.get_logger()
 
 
 class RunMeter:
@@ -17,6 +25,8 @@ class RunMeter:
     def __init__(self, database: Database, recorder: Recorder, budget: Budget) -> None:
         self._database, self._recorder, self._budget = database, recorder, budget
         self._reserved = NOTHING
+        self._day: date | None = None
+        """Of the open reservation. None: today."""
 
     async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
         """Set aside what the next attempt may use at most. A reason: it must not be made."""
@@ -34,14 +44,25 @@ class RunMeter:
         self._recorder.book(usage.tokens, usage.usd)
         reserved, self._reserved = self._reserved, NOTHING
         if reserved or usage.usd:
-            fence = self._recorder.fence
-            async with self._database.transaction(fence.tenant) as connection:
-                await spend.settle(connection, fence, reserved, usage.usd)
+            await self._settle(reserved, usage.usd)
+
+    async def _settle(self, reserved: Decimal, used: Decimal) -> None:
+        """Tried for as long as a lease lasts; then the answer, which is paid, counts for more than the day's total."""
+        fence, give_up = self._recorder.fence, time.monotonic() + self._recorder.term
+        while True:
+            try:
+                async with self._database.transaction(fence.tenant) as connection:
+                    return await spend.settle(connection, fence, reserved, used, self._day)
+            except Unavailable:
+                if time.monotonic() > give_up:
+                    return log.error("not booked on the tenant's day", usd=str(used), still_set_aside=str(reserved))
+                await asyncio.sleep(RETRY_PAUSE)
 
     async def _set_aside(self, usd: Decimal) -> bool:
         fence = self._recorder.fence
         async with self._database.transaction(fence.tenant) as connection:
-            if not await spend.reserve(connection, fence, usd):
-                return False
-        self._reserved = usd
+            day = await spend.reserve(connection, fence, usd)
+        if day is None:
+            return False
+        self._reserved, self._day = usd, day
         return True

@@ -9,7 +9,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -79,7 +79,7 @@ class WorkerProcess:
         self._live, self._control = LiveBus(self._redis_url), Control(self._redis_url)
         self._showing = Showing(self._live)
         self._wake = CeleryWake(self._redis_url)
-        self._watchers = [asyncio.create_task(self._sweep()), asyncio.create_task(self._listen())]
+        self._watchers = [asyncio.create_task(self._watch(self._sweep)), asyncio.create_task(self._watch(self._listen))]
 
     async def _close(self) -> None:
         for watcher in self._watchers:
@@ -103,6 +103,8 @@ class WorkerProcess:
         limits = SliceLimits(term, self._settings.slice_turns, self._settings.slice_seconds)
         work = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits).advance()
         hold.task = asyncio.create_task(work)
+        if self._draining:
+            self._drain_one(hold)  # claimed while the others were told
         try:
             await asyncio.wait({hold.task})
         finally:
@@ -120,30 +122,35 @@ class WorkerProcess:
 
     def _drain_all(self) -> None:
         for hold in self._holds.values():
-            hold.drain(Drain.SHUTDOWN)
-            self._loop.call_later(GRACE, hold.interrupt)
+            self._drain_one(hold)
+
+    def _drain_one(self, hold: Hold) -> None:
+        hold.drain(Drain.SHUTDOWN)
+        self._loop.call_later(GRACE, hold.interrupt)
+
+    async def _watch(self, watcher: Callable[[], Awaitable[None]]) -> None:
+        """Keep a watcher up: its fault is told, and costs a second, but never the watch."""
+        while True:
+            try:
+                await watcher()
+            except Unavailable as error:
+                log.info("watcher waits", watcher=watcher.__name__, reason=str(error))
+            except Exception:
+                log.exception("watcher failed", watcher=watcher.__name__)
+            await asyncio.sleep(1.0)
 
     async def _sweep(self) -> None:
         """Repeat hints that seem lost. Any number of workers may do so at once."""
         while True:
             await asyncio.sleep(self._settings.sweep_seconds * random.uniform(0.5, 1.0))
-            try:
-                forgotten_after = 2 * self._settings.sweep_seconds
-                due = await runs.sweep(self._database, forgotten_after, self._settings.lease_seconds)
-                await self._wake(due)
-            except Unavailable as error:
-                log.warning("not swept", reason=str(error))
+            forgotten_after = 2 * self._settings.sweep_seconds
+            await self._wake(await runs.sweep(self._database, forgotten_after, self._settings.lease_seconds))
 
     async def _listen(self) -> None:
         """Look at runs that somebody nudged. Without Redis the heartbeat finds out as well."""
-        while True:
-            try:
-                async for run in self._control.nudges():
-                    if hold := self._holds.get(run):
-                        await self._look(hold)
-            except Unavailable as error:
-                log.debug("not listening", reason=str(error))
-                await asyncio.sleep(1.0)
+        async for run in self._control.nudges():
+            if hold := self._holds.get(run):
+                await self._look(hold)
 
     async def _look(self, hold: Hold) -> None:
         fence = hold.fence
@@ -170,8 +177,9 @@ class WorkerProcess:
                 wishes = connection.beat([h.fence for h in held], settings.lease_seconds) if held else []
                 renewed = time.monotonic()
                 self._loop.call_soon_threadsafe(self._apply, held, {w.run: w for w in wishes})
-            except Unavailable as error:
-                log.warning("no heartbeat", reason=str(error))
+            except Exception as error:  # whatever it is, a heart that stops beating loses every run of this process
+                known = isinstance(error, Unavailable)
+                log.warning("no heartbeat", reason=str(error), exc_info=None if known else error)
                 if time.monotonic() - renewed > 0.8 * settings.lease_seconds:
                     log.warning("leases may have passed", runs=len(held))
         connection.close()

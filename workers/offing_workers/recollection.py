@@ -21,7 +21,8 @@ class Recollection:
 
     def __init__(self, database: Database, tenant: UUID, run: UUID, *, last_seq: int, fresh: bool) -> None:
         self._database, self._tenant, self._run, self._fresh = database, tenant, run, fresh
-        self._last_seq = last_seq
+        self.last_seq = last_seq
+        """The last step that this claim knows of."""
         self._steps: OrderedDict[int, Step] = OrderedDict()
         self._kinds: dict[StepKind, deque[Step]] = {}
         self._messages: list[Step] | None = [] if fresh else None
@@ -29,9 +30,9 @@ class Recollection:
     def note(self, new: Sequence[Step]) -> None:
         """Remember what this claim has appended."""
         for step in new:
-            if step.seq != self._last_seq + 1:
+            if step.seq != self.last_seq + 1:
                 self._messages = None
-            self._last_seq = step.seq
+            self.last_seq = max(self.last_seq, step.seq)
             self._steps[step.seq] = step
             if step.kind in self._kinds:
                 self._kinds[step.kind].append(step)
@@ -52,7 +53,7 @@ class Recollection:
         kept = self._kinds.get(kind)
         if kept is None or (kept.maxlen or 0) < most:
             kept = self._kinds[kind] = deque(await self._read(kind, most), maxlen=most)
-        return tuple(kept)[-most:] if most > 0 else ()
+        return tuple(sorted(kept, key=lambda step: step.seq))[-most:] if most > 0 else ()
 
     async def messages(self, after: int) -> tuple[Step, ...]:
         """What people wrote, as of this claim's last append."""

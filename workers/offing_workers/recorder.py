@@ -1,7 +1,7 @@
 """A claim's pen: every step of a slice goes through here, guarded, journalled, booked and shown.
 
-The only home of call keys. Survives a short absence of Postgres: it writes again within the lease, and looks first
-whether the lost answer was a success.
+The only home of call keys. Survives an absence of Postgres: what is to be written was often paid for, so it is tried
+until it is written, the run is somebody else's, or the slice is cancelled; a lost answer is looked for first.
 """
 
 import asyncio
@@ -124,51 +124,67 @@ class Recorder:
             await self.append()
 
     async def append(self, *drafts: StepDraft, also: Also | None = None) -> list[Step]:
-        """Append, and show; the steps of `drafts`.
-
-        Raises Fenced when the run is no longer ours, Unavailable when the lease would run out.
-        """
+        """Append, and show; the steps of `drafts`. Raises Fenced when the run is no longer ours."""
         left, self._waiting = tuple(self._waiting), []
-        return (await self._append((*left, *drafts), len(left), also))[len(left) :]
-
-    async def _append(self, drafts: Sequence[StepDraft], left: int, also: Also | None) -> list[Step]:
-        """`left`: how many of the drafts come first and are not what `also` is about."""
-        give_up = self._monotonic() + self.term
-        while True:
-            try:
-                new = await self._once(drafts, left, also)
-                break
-            except (Unavailable, AlreadyRecorded):
-                if new := await self._already(drafts):
-                    break
-                if self._monotonic() > give_up:
-                    raise
-                await asyncio.sleep(RETRY_PAUSE)
+        booking = self._taken()
+        try:
+            new = await self._persist((*left, *drafts), len(left), also, booking)
+        except BaseException:
+            self._give_back(booking)
+            raise
         self._checkpoints.saved()
         self.recollection.note(new)
         await self._viewers.steps(self.fence.tenant, self.fence.run, new)
-        return new
+        return new[len(left) :]
 
-    async def _once(self, drafts: Sequence[StepDraft], left: int, also: Also | None) -> list[Step]:
+    def _taken(self) -> Booking:
+        """What is to be booked, out of reach of appends beside this one."""
         now = self._monotonic()
-        booking = replace(self._unbooked, turns=self._spent.turns, seconds=now - self._booked_at)
-        async with self._database.transaction(self.fence.tenant) as connection:
-            new = await steps.append(connection, self.fence, self.term, drafts, booking)
-            await self._checkpoints.save(connection)
-            if also is not None:
-                await also(connection, new[left:])
-        self._spent = replace(self._spent, seconds=self._spent.seconds + booking.seconds)
+        worked, waiting = now - self._booked_at, self._unbooked
+        self._spent = replace(self._spent, seconds=self._spent.seconds + worked)
         self._booked_at, self._unbooked = now, Booking()
-        return new
+        return replace(waiting, turns=self._spent.turns, seconds=waiting.seconds + worked)
+
+    def _give_back(self, booking: Booking) -> None:
+        now = self._unbooked
+        tokens, usd, seconds = now.tokens + booking.tokens, now.usd + booking.usd, now.seconds + booking.seconds
+        self._unbooked = Booking(tokens=tokens, usd=usd, seconds=seconds)
+
+    async def _persist(self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: Booking) -> list[Step]:
+        """Write until it is written. `left`: how many of the drafts come first and are not what `also` is about."""
+        while True:
+            try:
+                async with self._database.transaction(self.fence.tenant) as connection:
+                    new = await steps.append(connection, self.fence, self.term, drafts, booking)
+                    await self._checkpoints.save(connection)
+                    if also is not None:
+                        await also(connection, new[left:])
+                return new
+            except AlreadyRecorded:
+                if found := await self._already(drafts):
+                    return found
+                raise
+            except Unavailable:
+                if found := await self._already(drafts):
+                    return found
 
     async def _already(self, drafts: Sequence[StepDraft]) -> list[Step]:
-        """The steps, if the try whose answer was lost had been committed."""
-        key = drafts[0].key
-        if key is None:
-            return []
-        try:
-            async with self._database.transaction(self.fence.tenant) as connection:
-                known = await steps.journal(connection, self.fence.run, key.superstep - 1)
-        except Unavailable:
-            return []
-        return [known[d.key] for d in drafts if d.key in known]
+        """The steps, if a try whose answer was lost had been committed. Asks until Postgres says."""
+        while True:
+            try:
+                known = await self._later(drafts)
+                break
+            except Unavailable:
+                await asyncio.sleep(RETRY_PAUSE)
+        ours = {(s.key, s.kind): s for s in known if s.fence == self.fence.number}
+        return [ours[d.key, d.kind] for d in drafts] if all((d.key, d.kind) in ours for d in drafts) else []
+
+    async def _later(self, drafts: Sequence[StepDraft]) -> list[Step]:
+        """Steps among which those of `drafts` are, if they were stored."""
+        run, superstep = self.fence.run, min((d.key.superstep for d in drafts if d.key), default=None)
+        async with self._database.transaction(self.fence.tenant) as connection:
+            later = await steps.after(connection, run, self.recollection.last_seq, 1000)
+            if superstep is None:
+                return later
+            # An append beside this one may have been noted first, and ours have a smaller seq.
+            return later + list((await steps.journal(connection, run, superstep - 1)).values())

@@ -42,6 +42,9 @@ STALLED_CLAIMS = 5
 VERSION_RETRY = 60.0
 """Seconds between looks for a worker that has the run's graph version."""
 
+RETURN_PAUSE = 0.5
+"""Seconds before a slice that Postgres left in the middle goes on from its last checkpoint."""
+
 SALVAGED_EVIDENCE = 12
 
 log = structlog.get_logger()
@@ -81,20 +84,34 @@ class Slice:
     ) -> None:
         self._database, self._viewers, self._wakes, self._graphs = database, viewers, wakes, graphs
         self._claim, self._hold, self._limits, self._fence = claim, hold, limits, claim.fence
+        self._fresh, self._announced = claim.fence.number == 1, False
 
     async def advance(self) -> None:
-        """Work until the run ends, is asked to stop, or the slice is over. Leaves everything to others once fenced."""
+        """Work until the run ends, is asked to stop, or the slice is over. Leaves everything to others once fenced.
+
+        When Postgres goes away in the middle, the run stays ours until the heartbeat says otherwise.
+        """
+        with bound(run=self._fence.run, tenant=self._fence.tenant):
+            while not await self._advanced():
+                await asyncio.sleep(RETURN_PAUSE)
+                self._fresh = False
+
+    async def _advanced(self) -> bool:
+        """Whether that was all. False: Postgres went away."""
         try:
-            with bound(run=self._fence.run, tenant=self._fence.tenant):
-                await self._advance()
+            await self._advance()
         except Fenced:
             log.info("fenced", run=str(self._fence.run), fence=self._fence.number)
         except Unavailable as error:
-            log.warning("left for another worker", run=str(self._fence.run), reason=str(error))
+            log.warning("interrupted by an absent server", run=str(self._fence.run), reason=str(error))
+            return False
+        return True
 
     async def _advance(self) -> None:
         async with self._database.transaction(self._fence.tenant) as connection:
             row = await runs.by_id(connection, self._fence.run)
+            if (row.fence, row.status) != (self._fence.number, RunStatus.RUNNING):
+                raise Fenced(str(self._fence.run), self._fence.number)
             graph = self._graphs.get(row.graph)
             if graph is None or graph.version != row.graph_version:
                 return await self._wait_for_version(connection, row)
@@ -115,7 +132,7 @@ class Slice:
 
     async def _opened(self, connection: Connection, row: RunRow, saver: FencedSaver, turn_key: str) -> SliceContext:
         """Everything that the claim needs to know, read at once. A first claim has nothing of its run to read back."""
-        fresh = self._fence.number == 1
+        fresh = self._fresh
         position = await saver.begin(connection)
         self._begun = position is not None and position.run == row.id
         after = position.superstep if position and self._begun else -2
@@ -124,6 +141,8 @@ class Slice:
         if self._claim.lost:
             await spend.release_leftover(connection, self._fence)
         earlier = await runs.earlier_answers(connection, row.thread, row.id, 5) if position else ()
+        said = [] if fresh or self._begun else await steps.last_of_kind(connection, row.id, StepKind.STARTED, 1)
+        self._started = self._begun or bool(said)
         self._hold.write_now = row.cancel_mode is CancelMode.WRITE
         self._replayed = len(journal)
         self._recorder = Recorder(
@@ -160,13 +179,16 @@ class Slice:
 
     async def _announce(self) -> None:
         """Say that work begins, or begins again after a loss. An ordinary next slice is no news."""
-        if self._fence.number == 1:
-            await self._recorder.append(StepDraft(StepKind.STARTED, "A worker took the run"))
-        elif self._claim.lost:
+        if self._announced:
+            return
+        if self._claim.lost:
             detail = f"{self._replayed} recorded calls read back, none repeated"
             payload = {"after": "lost worker", "read_back": self._replayed}
             title = "Resumed after a worker was lost"
             await self._recorder.append(StepDraft(StepKind.RESUMED, title, payload, detail=detail))
+        elif not self._started:
+            await self._recorder.append(StepDraft(StepKind.STARTED, "A worker took the run"))
+        self._announced = True
 
     async def _execute(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
         timer = asyncio.get_running_loop().call_later(self._limits.seconds, self._hold.drain, Drain.SLICE_OVER)

@@ -63,7 +63,10 @@ PUT_WRITE = f"""
 
 FOUND = "checkpoint_id, parent_id, body, metadata, run_id, superstep"
 
-LATEST = f"select {FOUND} from checkpoint where thread_id = %s and ns = %s order by checkpoint_id desc limit 1"
+LATEST = f"""
+    select {FOUND} from checkpoint where thread_id = %s and ns = %s order by superstep desc, checkpoint_id desc limit 1
+"""
+"""By superstep: ids follow the clocks of workers, which need not agree."""
 
 EXACT = f"select {FOUND} from checkpoint where thread_id = %s and ns = %s and checkpoint_id = %s"
 

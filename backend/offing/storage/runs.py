@@ -36,6 +36,9 @@ INSERT_RUN = f"""
     returning {COLUMNS}
 """
 
+ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtextextended(%s || app.tenant()::text, 0))"
+"""Submissions with the same key follow one another, so that the second finds what the first has made."""
+
 EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempotency_key = %s"
 
 BY_ID = f"select {COLUMNS} from run where id = %s"
@@ -193,7 +196,8 @@ async def insert(connection: Connection, tenant: UUID, new: NewRun) -> RunRow:
 
 
 async def submitted_before(connection: Connection, idempotency_key: str) -> tuple[RunRow, str] | None:
-    """The run that a key made earlier, with the hash of its request. None: the key is new."""
+    """The run that a key made earlier, with the hash of its request. None: the key is new, and ours until we commit."""
+    await connection.execute(ONE_AT_A_TIME, (idempotency_key,))
     row = await (await connection.execute(EARLIER_SUBMISSION, (idempotency_key,))).fetchone()
     return None if row is None else (run_of(row[:-1]), row[-1])
 

@@ -1,5 +1,6 @@
 """Money of a tenant and day: set aside before a call, booked after it. The only home of the tenant's cap."""
 
+from datetime import date
 from decimal import Decimal
 
 from offing.core.errors import Fenced
@@ -11,7 +12,7 @@ RESERVE = """
     on conflict (tenant_id, day) do update set reserved = s.reserved + excluded.reserved
      where s.used + s.reserved + excluded.reserved
            <= coalesce((select daily_spend_usd from tenant where id = %(tenant)s), 'Infinity')
-    returning 1
+    returning day
 """
 """No row: the tenant's cap leaves no room. A first reservation of the day is checked by OVER_CAP."""
 
@@ -23,9 +24,15 @@ HOLD = """
 """
 
 SETTLE = """
-    update spend set reserved = greatest(0, reserved - %s), used = used + %s
-     where tenant_id = %s and day = current_date
+    with ours as (
+      update run set reserved_usd = greatest(0, reserved_usd - %(reserved)s)
+       where id = %(run)s and fence = %(fence)s returning 1)
+    insert into spend as s (tenant_id, day, used) values (%(tenant)s, coalesce(%(day)s, current_date), %(used)s)
+    on conflict (tenant_id, day) do update
+      set used = s.used + excluded.used,
+          reserved = greatest(0, s.reserved - case when exists (select from ours) then %(reserved)s else 0 end)
 """
+"""Money that was used is booked, whoever used it. What a lost claim had set aside, the next one has released."""
 
 RELEASE_LEFTOVER = """
     with left_over as (
@@ -38,23 +45,30 @@ RELEASE_LEFTOVER = """
 """What a lost worker had set aside for calls whose outcome nobody knows."""
 
 
-async def reserve(connection: Connection, fence: Fence, usd: Decimal) -> bool:
-    """Set money aside. False: the tenant's cap for the day leaves no room for it."""
+async def reserve(connection: Connection, fence: Fence, usd: Decimal) -> date | None:
+    """Set money aside; the day on which. None: the tenant's cap for the day leaves no room for it."""
     over = await (await connection.execute(OVER_CAP, (usd, fence.tenant))).fetchone()
     if over == (True,):
-        return False
+        return None
     row = await (await connection.execute(RESERVE, {"tenant": fence.tenant, "usd": usd})).fetchone()
     if row is None:
-        return False
+        return None
     if await (await connection.execute(HOLD, (usd, fence.run, fence.number))).fetchone() is None:
         raise Fenced(str(fence.run), fence.number)
-    return True
+    return row[0]
 
 
-async def settle(connection: Connection, fence: Fence, reserved: Decimal, used: Decimal) -> None:
-    """Give back what was set aside and book what was used."""
-    await connection.execute(SETTLE, (reserved, used, fence.tenant))
-    await connection.execute(HOLD, (-reserved, fence.run, fence.number))
+async def settle(connection: Connection, fence: Fence, reserved: Decimal, used: Decimal, day: date | None) -> None:
+    """Give back what was set aside and book what was used, on the day of the reservation. None: today."""
+    parameters = {
+        "run": fence.run,
+        "fence": fence.number,
+        "tenant": fence.tenant,
+        "reserved": reserved,
+        "used": used,
+        "day": day,
+    }
+    await connection.execute(SETTLE, parameters)
 
 
 async def release_leftover(connection: Connection, fence: Fence) -> None:

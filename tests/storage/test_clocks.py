@@ -1,0 +1,30 @@
+"""The clocks of workers decide nothing: what is newest in a run follows from the run itself."""
+
+from uuid import UUID
+
+from langgraph.checkpoint.base import empty_checkpoint
+
+from offing.storage.checkpoints import FencedSaver
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from tests.storage.builders import claimed
+
+AHEAD, BEHIND = str(UUID(int=2**127)), str(UUID(int=1))
+
+
+async def put(saver: FencedSaver, id: str, superstep: int) -> None:
+    checkpoint = empty_checkpoint()
+    checkpoint["id"] = id
+    await saver.aput({"configurable": {"checkpoint_ns": ""}}, checkpoint, {"step": superstep}, {})
+
+
+async def test_a_worker_whose_clock_is_behind_saves_the_newest_checkpoint(pool: Database) -> None:
+    claim = await claimed(pool, LOCAL_TENANT)
+    saver = FencedSaver(pool, claim.fence, term=30)
+    await put(saver, AHEAD, 1)
+    await put(saver, BEHIND, 2)
+    found = await FencedSaver(pool, claim.fence, term=30).aget_tuple({"configurable": {}})
+    assert found is not None
+    assert found.checkpoint["id"] == BEHIND
+    assert found.parent_config is not None
+    assert found.parent_config["configurable"]["checkpoint_id"] == AHEAD  # pyright: ignore[reportTypedDictNotRequiredAccess]

@@ -1,0 +1,123 @@
+"""Money of a tenant and day: set aside within the cap, booked once, and never left over by a claim that was lost."""
+
+import asyncio
+from decimal import Decimal
+
+import psycopg
+import pytest
+
+from offing.core.errors import Fenced
+from offing.core.run import Fence
+from offing.storage import runs, spend
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from tests.storage.builders import claimed
+
+CENT = Decimal("0.01")
+
+
+async def reserve(pool: Database, fence: Fence, usd: Decimal) -> bool:
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        return await spend.reserve(connection, fence, usd) is not None
+
+
+async def settle(pool: Database, fence: Fence, reserved: Decimal, used: Decimal) -> None:
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await spend.settle(connection, fence, reserved, used, None)
+
+
+async def day(pool: Database) -> tuple[Decimal, Decimal]:
+    """Reserved and used today."""
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        row = await (await connection.execute("select reserved, used from spend")).fetchone()
+    return (row[0], row[1]) if row else (Decimal(0), Decimal(0))
+
+
+async def held(pool: Database, fence: Fence) -> Decimal:
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        row = await (await connection.execute("select reserved_usd from run where id = %s", (fence.run,))).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def cap(owner_url: str, usd: str) -> None:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("update app.tenant set daily_spend_usd = %s", (usd,))
+
+
+async def next_claim(pool: Database, fence: Fence, term: float) -> Fence:
+    """The claim after `fence`, whose lease has passed."""
+    claim = None
+    while claim is None:
+        claim = await runs.claim(pool, fence.run, "another worker", term)
+        await asyncio.sleep(0.02)
+    assert claim.lost
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await spend.release_leftover(connection, claim.fence)
+    return claim.fence
+
+
+async def test_what_was_set_aside_is_given_back_and_what_was_used_is_booked(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    assert await reserve(pool, fence, 5 * CENT)
+    assert await held(pool, fence) == 5 * CENT
+    await settle(pool, fence, 5 * CENT, 2 * CENT)
+    assert await day(pool) == (0, 2 * CENT)
+    assert await held(pool, fence) == 0
+
+
+async def test_use_without_a_reservation_is_booked_on_a_day_that_has_none(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    await settle(pool, fence, Decimal(0), CENT)
+    assert await day(pool) == (0, CENT)
+
+
+async def test_the_cap_counts_what_others_have_set_aside(pool: Database, owner_url: str) -> None:
+    cap(owner_url, "0.05")
+    first, second = (await claimed(pool, LOCAL_TENANT)).fence, (await claimed(pool, LOCAL_TENANT)).fence
+    assert await reserve(pool, first, 3 * CENT)
+    assert not await reserve(pool, second, 3 * CENT)
+    await settle(pool, first, 3 * CENT, CENT)
+    assert await reserve(pool, second, 3 * CENT)
+
+
+async def test_a_first_call_over_the_cap_is_refused(pool: Database, owner_url: str) -> None:
+    cap(owner_url, "0.05")
+    assert not await reserve(pool, (await claimed(pool, LOCAL_TENANT)).fence, 6 * CENT)
+    assert await day(pool) == (0, 0)
+
+
+async def test_many_reservations_at_once_stay_within_the_cap(pool: Database, owner_url: str) -> None:
+    cap(owner_url, "0.10")
+    fences = [(await claimed(pool, LOCAL_TENANT)).fence for _ in range(12)]
+    granted = await asyncio.gather(*(reserve(pool, fence, 3 * CENT) for fence in fences))
+    assert sum(granted) == 3
+    assert await day(pool) == (9 * CENT, 0)
+
+
+async def test_the_next_claim_releases_what_a_lost_one_had_set_aside(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT, term=0.2)).fence
+    other = (await claimed(pool, LOCAL_TENANT)).fence
+    assert await reserve(pool, fence, 5 * CENT)
+    assert await reserve(pool, other, CENT)
+    await next_claim(pool, fence, 0.2)
+    assert await day(pool) == (CENT, 0)
+    assert await held(pool, fence) == 0
+
+
+async def test_a_lost_claim_books_what_it_used_and_releases_nothing_a_second_time(pool: Database) -> None:
+    lost = (await claimed(pool, LOCAL_TENANT, term=0.2)).fence
+    assert await reserve(pool, lost, 5 * CENT)
+    current = await next_claim(pool, lost, 0.2)
+    assert await reserve(pool, current, 5 * CENT)
+    await settle(pool, lost, 5 * CENT, 2 * CENT)
+    assert await day(pool) == (5 * CENT, 2 * CENT)
+    assert await held(pool, current) == 5 * CENT
+
+
+async def test_a_lost_claim_sets_nothing_aside(pool: Database) -> None:
+    lost = (await claimed(pool, LOCAL_TENANT, term=0.2)).fence
+    await next_claim(pool, lost, 0.2)
+    with pytest.raises(Fenced):
+        await reserve(pool, lost, CENT)
+    assert await day(pool) == (0, 0)
