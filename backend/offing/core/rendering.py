@@ -31,8 +31,10 @@ ENDINGS: dict[str, str] = {
 UNSUPPORTED = "no source"
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_ACTIVE = re.compile(r"[\\`*_{}\[\]<>&#|~!$@:]")
-_OPENING = re.compile(r"^(\d{1,9})([.)])|^([-+=])")
+_ACTIVE = re.compile(
+    r"[\\`*\[\]<~$]|(?<!\w)_|_(?!\w)|&(?=[#\w])|:(?=//)|@(?=\w)"  # where they can mean anything, and only there
+)
+_OPENING = re.compile(r"^(\d{1,9})([.)])|^([-+=#>:|])")
 _ADDRESS = re.compile(r"\bwww(?=\.)", re.IGNORECASE)
 
 

@@ -234,7 +234,7 @@ def _place(piece: Piece, at: int) -> str:
     inner = [u for u in units(piece.text) if u.kind is Kind.HEADING and u.start <= at]
     heading = plain(piece.text[inner[-1].start : inner[-1].end]) if inner else piece.heading
     title = plain(piece.title)
-    nearest = plain(heading.split(" \u203a ")[-1].split(" > ")[-1])
+    nearest = plain(heading.split(" \u203a ")[-1].split(" > ")[-1]).rstrip(":")
     return _unmarked(shortened(title if nearest.lower() in {"", title.lower()} else f"{title}, {nearest}", 100))
 
 

@@ -92,7 +92,8 @@ class Stems:
 
 def terms(text: str) -> tuple[Term, ...]:
     """The words that matter in a question, each once, in order. Where none matters, all of them."""
-    found = tuple(dict.fromkeys(t for token in _tokens(text) for t in _terms_of(token)))
+    by_stem = {t.whole: t for token in reversed(_tokens(text)) for t in _terms_of(token)}
+    found = tuple(reversed(by_stem.values()))
     kept = tuple(t for t in found if t.whole not in _STOP_STEMS and t.shown.lower() not in STOP_WORDS)
     return kept or found
 
@@ -167,7 +168,7 @@ def _parts(token: str) -> list[str]:
 def _terms_of(token: str) -> tuple[Term, ...]:
     found = forms(token)
     weak = found[0] in _WEAK_STEMS and len(found) == 1
-    return (Term(token.lower() if token.istitle() else token, found[0], found[1:], weak),)
+    return (Term(token, found[0], found[1:], weak),)
 
 
 _STOP_STEMS = frozenset(map(stem, STOP_WORDS))
