@@ -16,12 +16,12 @@ from offing.cli.hooks import hooks
 from offing.cli.show import printed, run_as_json
 from offing.cli.terminal import Progress
 from offing.core.errors import InvalidInput
-from offing.core.model import EngineChoice, parse_engine
+from offing.core.model import EngineChoice
 from offing.core.run import Budget, RunStatus
 from offing.core.step import Step
 from offing.local.servers import Servers
 from offing.local.stack import working_stack
-from offing.models.discover import default_choice, role_choices
+from offing.models.discover import default_choice, engine_named, role_choices
 from offing.sdk import Graph
 from offing.services.graphs import installed, named
 from offing.services.library import ingest_folder
@@ -64,7 +64,7 @@ def engines_of(texts: tuple[str, ...], graph: Graph) -> dict[str, EngineChoice]:
         role, found, engine = text.partition("=")
         if not found or not engine:
             raise InvalidInput("--engine", f"{text!r} is not role=engine", "Write for instance planner=extractive.")
-        choices |= dict.fromkeys(roles if role == "all" else [role], parse_engine(engine))
+        choices |= dict.fromkeys(roles if role == "all" else [role], engine_named(engine, "--engine"))
     return choices
 
 

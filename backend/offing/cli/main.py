@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
+from dotenv import load_dotenv
 
 app = App(name="offing", help="Self-hosted long-horizon research agents that get better with use.")
 key = App(name="key", help="API keys of this installation.")
@@ -179,6 +180,7 @@ def main() -> None:
     """Entry point. An error that is raised on purpose is one line on standard error and an exit code."""
     from offing.core.errors import InvalidInput, OffingError, Unavailable
 
+    load_dotenv(".env")  # provider keys, too: engines find them in the environment alone
     try:
         code = app()
     except InvalidInput as error:

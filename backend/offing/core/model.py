@@ -3,6 +3,7 @@
 Knows no provider. A role call's accepted answer, its failed attempts, tokens and money are all values here.
 """
 
+import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -130,7 +131,12 @@ class EngineChoice(BaseModel, frozen=True, extra="forbid"):
 
 
 def parse_engine(text: str) -> EngineChoice:
-    """`extractive`, `litellm:provider/model` or `litellm:provider/model@temperature` as a choice."""
+    """`extractive`, `litellm:provider/model` or `litellm:provider/model@temperature` as a choice.
+
+    A model's own name may have an @ in it, such as a date: only 0 to 2 after the last one is a temperature.
+    """
     engine, _, rest = text.partition(":")
-    model, _, heat = rest.partition("@")
-    return EngineChoice(engine=engine, model=model, temperature=float(heat) if heat else None)
+    model, at, heat = rest.rpartition("@")
+    if not at or not re.fullmatch(r"[0-2](\.\d+)?|\.\d+", heat):
+        return EngineChoice(engine=engine, model=rest)
+    return EngineChoice(engine=engine, model=model, temperature=float(heat))

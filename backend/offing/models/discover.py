@@ -75,10 +75,7 @@ def role_choices(env: Mapping[str, str] = os.environ) -> dict[str, EngineChoice]
 def engine_named(text: str, field: str) -> EngineChoice:
     """`text` as a choice. Raises `InvalidInput` that names `field`, for a flag or a variable alike."""
     remedy = "Write extractive, litellm:provider/model or litellm:provider/model@temperature."
-    try:
-        choice = parse_engine(text)
-    except ValueError as error:
-        raise InvalidInput(field, f"{text!r} has no number after @", remedy) from error
+    choice = parse_engine(text)
     if choice.engine not in ENGINES:
         raise InvalidInput(field, f"there is no engine {choice.engine!r}", remedy)
     if choice.engine == "litellm" and not choice.model:

@@ -14,7 +14,7 @@ import orjson
 
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineChoice
+from offing.core.model import EngineChoice, parse_engine
 from offing.core.policy import Policy, default_policy, policy_hash
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shortened
@@ -210,7 +210,8 @@ def _engines(graph: Graph, request: RunRequest, default: EngineChoice) -> dict[s
             raise InvalidInput(
                 f"engines.{name}.engine", f"There is no engine {choice.engine!r}", f"Use one of: {', '.join(ENGINES)}."
             )
-    return {name: request.engines.get(name, default) for name in sorted(names)}
+    shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
+    return {name: request.engines.get(name) or shipped.get(name, default) for name in sorted(names)}
 
 
 def _queued(request: RunRequest, engines: Mapping[str, EngineChoice]) -> StepDraft:

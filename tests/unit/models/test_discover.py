@@ -90,7 +90,7 @@ def test_roles_get_their_own_variable_and_the_rest_the_general_one() -> None:
     assert (default_choice({}), role_choices({})) == (EngineChoice(), {})
 
 
-@pytest.mark.parametrize("text", ["oracle", "litellm", "litellm:", "litellm:openai/a@warm", ":x"])
+@pytest.mark.parametrize("text", ["oracle", "litellm", "litellm:", ":x"])
 def test_an_unusable_value_is_refused_by_its_variable(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         role_choices({"OFFING_ENGINE_PLANNER": text})
@@ -109,3 +109,19 @@ def test_looking_around_imports_no_litellm() -> None:
         "assert 'litellm' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(p for p in sys.path if p)})
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "temperature"),
+    [
+        ("litellm:openai/a@0", "openai/a", 0.0),
+        ("litellm:openai/a@1.5", "openai/a", 1.5),
+        ("litellm:vertex_ai/claude@20250620", "vertex_ai/claude@20250620", None),
+        ("litellm:vertex_ai/claude@20250620@0.2", "vertex_ai/claude@20250620", 0.2),
+    ],
+)
+def test_only_a_number_up_to_two_after_the_last_at_is_a_temperature(
+    text: str, model: str, temperature: float | None
+) -> None:
+    expected = EngineChoice(engine="litellm", model=model, temperature=temperature)
+    assert engine_named(text, "--engine") == expected
