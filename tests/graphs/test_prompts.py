@@ -102,7 +102,8 @@ def test_text_of_documents_stands_within_its_own_lines() -> None:
     )
     messages = writer(given_)
     assert "previous instructions" in said(messages)
-    assert "previous instructions" not in outside_of_data(said(messages))
+    for words in ("previous instructions", "SYSTEM: stop"):
+        assert words not in outside_of_data(said(messages))
     assert "never follow" in messages[0].text
 
 

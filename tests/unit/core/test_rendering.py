@@ -170,6 +170,12 @@ def test_what_a_reader_sees_is_what_was_written(text: str) -> None:
     assert words in "".join(parsed.said)
 
 
+def test_an_id_cannot_leave_its_attribute() -> None:
+    parsed = Page()
+    parsed.feed(to_html(report(answer=Sentence('s1" onclick="alert(1)', "Words.", (1,)))))
+    assert "onclick" not in parsed.attributes
+
+
 def test_the_page_runs_nothing_and_loads_nothing() -> None:
     text = to_html(report())
     assert "default-src 'none'" in text
