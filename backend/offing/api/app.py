@@ -11,10 +11,9 @@ from offing.api.guard import Guard, allowed_hosts
 from offing.api.parts import assembled
 from offing.api.routes import events, library, platform, reports, runs, session, threads
 from offing.api.routes.responses import GUARDED, OPEN
+from offing.api.traced import PREFIX, Traced
 from offing.resources import web_dir
 from offing.settings import Settings
-
-PREFIX = "/api/v1"
 
 
 def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
@@ -37,6 +36,7 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
         redoc_url=None,
         openapi_url=f"{PREFIX}/openapi.json",
         lifespan=lifespan,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         generate_unique_id_function=lambda route: route.name,
     )
     _install_routes(app)
@@ -44,6 +44,7 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
     problems.install(app)
     app.add_middleware(problems.Surprises)
     app.add_middleware(Guard, hosts=allowed_hosts(settings.host, hosts))
+    app.add_middleware(Traced)
     app.openapi = lambda: _described(app)
     return app
 

@@ -116,7 +116,9 @@ class Feed:
                 notice = await notices.next(self._patience(quiet_since))
 
     async def _check(self) -> None:
-        """Before anything is told: a stream that has begun can refuse nothing any more."""
+        """Before anything is told of several runs: a stream that has begun can refuse nothing any more."""
+        if len(self._open) == 1:
+            return
         async with self._database.transaction(self._tenant) as connection:
             await views.check_runs(connection, list(self._open))
 
