@@ -1,9 +1,12 @@
 import { createRootRoute, createRoute, createRouter, type RouterHistory, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { HomePage } from "@/features/home/home-page";
-import { LibraryPage } from "@/features/library/library-page";
 import { RunPage } from "./run-page";
 import { librarySearch, runSearch } from "./search-params";
 import { NotFound, Shell } from "./shell";
+
+// Not needed for the first view of a question or a run.
+const LibraryPage = lazy(async () => ({ default: (await import("@/features/library/library-page")).LibraryPage }));
 
 const rootRoute = createRootRoute({ component: Shell, notFoundComponent: NotFound });
 
@@ -45,11 +48,13 @@ function LibraryRoute() {
   const { source, collection } = libraryRoute.useSearch();
   const navigate = libraryRoute.useNavigate();
   return (
-    <LibraryPage
-      pointed={source ?? null}
-      collection={collection ?? null}
-      onCollection={(name) => navigate({ search: name === null ? {} : { collection: name }, replace: true })}
-    />
+    <Suspense>
+      <LibraryPage
+        pointed={source ?? null}
+        collection={collection ?? null}
+        onCollection={(name) => navigate({ search: name === null ? {} : { collection: name }, replace: true })}
+      />
+    </Suspense>
   );
 }
 

@@ -14,7 +14,6 @@ interface LimitsFieldProps {
 /** Money, time, graph and engine: what most questions leave alone. */
 export function LimitsField({ settings, graphs, engines, onChange }: LimitsFieldProps) {
   const [open, setOpen] = useState(false);
-  const options = engineOptions(engines);
   return (
     <div className="limits">
       <button
@@ -66,28 +65,49 @@ export function LimitsField({ settings, graphs, engines, onChange }: LimitsField
           )}
           <label>
             Answered by
-            <select
+            <input
               className="field"
+              list="engine-options"
+              autoComplete="off"
+              spellCheck={false}
               value={settings.engine}
+              placeholder="this installation's default"
               onChange={(event) => onChange({ engine: event.target.value })}
-            >
-              <option value="">this installation's default</option>
-              {options.map((option) => (
-                <option key={option.value} value={option.value}>
-                  {option.text}
-                </option>
+            />
+            <datalist id="engine-options">
+              {engineOptions(engines).map((option) => (
+                <option key={option} value={option} />
               ))}
-            </select>
+            </datalist>
           </label>
-          {engines
-            .filter((engine) => engine.note)
-            .map((engine) => (
-              <p key={engine.name} className="limits-note">
-                <b>{engine.name}</b>
-                {engine.available ? "" : " (not available)"}: {engine.note}
-              </p>
-            ))}
+          <EngineNotes engines={engines} />
         </div>
+      )}
+    </div>
+  );
+}
+
+/** What can answer here, and what would be needed for more. */
+function EngineNotes({ engines }: { engines: readonly Engine[] }) {
+  const absent = engines.filter((engine) => !engine.available);
+  return (
+    <div className="limits-notes">
+      {engines
+        .filter((engine) => engine.available)
+        .map((engine) => (
+          <p key={engine.name}>
+            <b>{engine.name}</b>: {engine.note}
+          </p>
+        ))}
+      {absent.length > 0 && (
+        <details>
+          <summary>{absent.length} more can be set up</summary>
+          {absent.map((engine) => (
+            <p key={engine.name}>
+              <b>{engine.name}</b>: {engine.note}
+            </p>
+          ))}
+        </details>
       )}
     </div>
   );

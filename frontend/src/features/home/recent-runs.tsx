@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { hasEnded, type Run, runQuery, runsQuery } from "@/shared/api/runs";
-import { ago, count, counted, money, span } from "@/shared/format/numbers";
+import { ago, count, counted, money, took } from "@/shared/format/numbers";
 import { statusWording } from "@/shared/format/run-words";
 import { expectedSteps } from "@/shared/horizon/geometry";
 import { HorizonThumb } from "@/shared/horizon/horizon";
@@ -78,7 +78,7 @@ function RunRow({ run }: { run: Run }) {
           <span>{ago(run.created_at, now)}</span>
           <span>{counted(run.spent.turns, "turn")}</span>
           <span>{counted(run.last_seq, "step")}</span>
-          {run.spent.seconds > 0 && <span>{span(run.spent.seconds)}</span>}
+          {run.spent.seconds > 0 && <span>{took(run.spent.seconds * 1000)}</span>}
           {run.spent.usd > 0 && <span>{money(run.spent.usd)}</span>}
           {run.spent.tokens > 0 && <span>{count(run.spent.tokens)} tokens</span>}
         </span>

@@ -46,8 +46,8 @@ test("what cannot be asked is named with its remedy", () => {
 test("engines that cannot be used are not offered", () => {
   const engines = [
     { name: "extractive", available: true, models: [], note: "" },
-    { name: "litellm", available: true, models: ["a/b", "c/d"], note: "" },
-    { name: "policy", available: false, models: ["p"], note: "" },
+    { name: "litellm:openai", available: true, models: ["openai/a", "openai/b"], note: "" },
+    { name: "litellm:groq", available: false, models: ["groq/p"], note: "" },
   ];
-  expect(engineOptions(engines).map((option) => option.value)).toEqual(["extractive", "litellm:a/b", "litellm:c/d"]);
+  expect(engineOptions(engines)).toEqual(["extractive", "litellm:openai/a", "litellm:openai/b"]);
 });

@@ -10,7 +10,7 @@ export interface Draft {
   usd: string;
   minutes: string;
   graph: string;
-  /** `engine` or `engine:model`. Empty: the installation's default. */
+  /** `extractive` or `litellm:provider/model`. Empty: the installation's default. */
   engine: string;
   collections: readonly string[];
   sources: readonly string[];
@@ -33,7 +33,8 @@ function limit(text: string): number | null {
   return text.trim() === "" ? null : Number(text);
 }
 
-function choice(text: string): EngineChoice {
+function choice(written: string): EngineChoice {
+  const text = written.trim();
   const cut = text.indexOf(":");
   const [engine, model] = cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
   return { engine, model, max_tokens: 2048, timeout_seconds: 120, api_base: "", options: {} };
@@ -46,7 +47,7 @@ export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
     question: draft.question.trim(),
     graph: draft.graph,
     budget: { turns: draft.turns, usd: limit(draft.usd), seconds: minutes === null ? null : minutes * 60 },
-    engines: draft.engine ? Object.fromEntries(roles.map((role) => [role, choice(draft.engine)])) : {},
+    engines: draft.engine.trim() ? Object.fromEntries(roles.map((role) => [role, choice(draft.engine)])) : {},
     scope:
       draft.sources.length > 0
         ? { collections: [], sources: [...draft.sources] }
@@ -55,13 +56,12 @@ export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
   };
 }
 
-/** The engines a person can pick, as `engine:model` and words. */
-export function engineOptions(engines: readonly Engine[]): { value: string; text: string }[] {
+/** Engines and models to choose from, as they are written: `extractive`, `litellm:provider/model`. */
+export function engineOptions(engines: readonly Engine[]): string[] {
   return engines
     .filter((engine) => engine.available)
-    .flatMap((engine) =>
-      engine.models.length === 0
-        ? [{ value: engine.name, text: engine.name }]
-        : engine.models.map((model) => ({ value: `${engine.name}:${model}`, text: model })),
-    );
+    .flatMap(({ name, models }) => {
+      const [engine = name] = name.split(":");
+      return models.length === 0 ? [name] : models.map((model) => `${engine}:${model}`);
+    });
 }

@@ -18,8 +18,7 @@ export function EraseDialog({ source, onClose }: { source: Source; onClose(): vo
     return (
       <Dialog open onClose={onClose} title="Erased">
         <p role="status">
-          {name} is gone: {removedWords(erase.data)}. Reports that cite it keep their quotes and say that the source was
-          erased.
+          {name} is gone: {removedWords(erase.data)}. Where a report quoted it, the report now says so.
         </p>
         <div className="actions">
           <button type="button" className="btn primary" onClick={onClose}>

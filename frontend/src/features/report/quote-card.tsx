@@ -26,11 +26,7 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
       <Quote citation={citation} more={more} brief={!onUnpin} />
       <footer className="quote-foot">
         <span className="cite static">{citation.number}</span>
-        {citation.verified ? (
-          <span className="quote-ok">✓ quote verified</span>
-        ) : (
-          <span className="quote-bad">✗ quote not found in the stored text</span>
-        )}
+        <Standing citation={citation} />
         <span className="quote-title">{citation.title}</span>
         <Hash citation={citation} />
         {onUnpin && (
@@ -40,9 +36,11 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
                 {more ? "Less context" : "More context"}
               </button>
             )}
-            <Link to="/library" search={{ source: citation.source_id }} className="btn plain small">
-              Source
-            </Link>
+            {citation.artefact_id && (
+              <Link to="/library" search={{ source: citation.source_id }} className="btn plain small">
+                Source
+              </Link>
+            )}
             <button
               type="button"
               className="btn plain small"
@@ -56,6 +54,13 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
       </footer>
     </article>
   );
+}
+
+/** Whether the quote still stands in the stored text. */
+function Standing({ citation }: { citation: Citation }) {
+  if (citation.verified) return <span className="quote-ok">✓ quote verified</span>;
+  if (!citation.artefact_id) return <span className="quote-bad">source erased</span>;
+  return <span className="quote-bad">✗ quote not found in the stored text</span>;
 }
 
 function useContext(citation: Citation, around: number) {
@@ -72,7 +77,7 @@ function Quote({ citation, more, brief }: { citation: Citation; more: boolean; b
     return (
       <p className="quote-text">
         <mark>{citation.quote}</mark>
-        <span className="quote-erased">The source was erased; only the quote is left.</span>
+        <span className="quote-erased">The source of this citation was erased from the library.</span>
       </p>
     );
   }

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
-import { money, short, since, span } from "@/shared/format/numbers";
+import { money, short, since, span, took } from "@/shared/format/numbers";
 import { doingWords, statusWording } from "@/shared/format/run-words";
 import { useStreamState } from "@/shared/stream/stream-context";
 import { useNow } from "@/shared/ui/hooks";
@@ -93,8 +93,7 @@ function Doing({ run, now }: { run: RunDetail; now: number }) {
 
 function EndedLine({ run }: { run: RunDetail }) {
   if (!run.started_at || !run.ended_at) return null;
-  const seconds = (Date.parse(run.ended_at) - Date.parse(run.started_at)) / 1000;
-  return <span className="run-doing num">took {span(seconds)}</span>;
+  return <span className="run-doing num">took {took(Date.parse(run.ended_at) - Date.parse(run.started_at))}</span>;
 }
 
 function Used({ run }: { run: RunDetail }) {
@@ -108,7 +107,11 @@ function Used({ run }: { run: RunDetail }) {
   if (spent.usd > 0 || budget.usd != null) {
     facts.push({ name: "", used: money(spent.usd), of: budget.usd == null ? null : money(budget.usd) });
   }
-  facts.push({ name: "of work", used: span(spent.seconds), of: budget.seconds == null ? null : span(budget.seconds) });
+  facts.push({
+    name: "of work",
+    used: took(spent.seconds * 1000),
+    of: budget.seconds == null ? null : span(budget.seconds),
+  });
   return (
     <>
       {facts.map((fact) => (
