@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
+from uuid import UUID
 
 from opentelemetry import trace
 
@@ -254,7 +255,7 @@ def mentioned(draft: ReportDraft) -> set[str]:
 def result_of(step: Step) -> ToolResult:
     """A tool's step as the graph sees the call."""
     p = step.payload
-    spans = tuple(Span(s["artefact"], s["start"], s["end"]) for s in p["spans"])
+    spans = tuple(Span(UUID(s["artefact"]), s["start"], s["end"]) for s in p["spans"])
     return ToolResult(step.seq, p["tool"], p["args"], ToolStatus(p["status"]), p["content"], p["message"], spans)
 
 

@@ -16,7 +16,7 @@ import structlog
 from langgraph.errors import GraphDrained
 
 from offing.core.errors import Fenced, OffingError, Unavailable
-from offing.core.policy import Policy
+from offing.core.policy import policy_of
 from offing.core.run import CancelMode, RunStatus, StopReason
 from offing.core.step import StepDraft, StepKind
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
@@ -175,7 +175,7 @@ class Slice:
         library = library_port(self._database, self._fence.tenant, LibraryScope(collections, sources))
         scope = ToolScope(self._fence.tenant, row.id, "", library, collections, sources)
         tools = {tool.spec.name: tool for tool in registry()}
-        return Toolbelt(tools, Policy.model_validate(row.policy), scope, self._database, self._recorder, used)
+        return Toolbelt(tools, policy_of(row.policy), scope, self._database, self._recorder, used)
 
     async def _announce(self) -> None:
         """Say that work begins, or begins again after a loss. An ordinary next slice is no news."""

@@ -38,12 +38,12 @@ class Outcome:
 
 
 class Toolbelt:
-    """The tools of one claim. `used`: calls of each that earlier claims made, for limits on their number."""
+    """The tools of one claim. `policy` None: the run has no valid one, and every call is denied. `used`: calls of each that earlier claims made, for limits on their number."""
 
     def __init__(
         self,
         tools: Mapping[str, Tool],
-        policy: Policy,
+        policy: Policy | None,
         scope: ToolScope,
         database: Database,
         recorder: Recorder,
@@ -55,7 +55,8 @@ class Toolbelt:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        allowed = {rule.tool for rule in self._policy.rules if rule.effect == "allow"}
+        rules = self._policy.rules if self._policy else ()
+        allowed = {rule.tool for rule in rules if rule.effect == "allow"}
         return tuple(tool.spec for name, tool in self._tools.items() if name in allowed)
 
     async def use(self, call: ToolCall, key: CallKey) -> Outcome:

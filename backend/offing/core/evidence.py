@@ -49,4 +49,5 @@ def _evidence(id: str, span: Span, passage: Mapping[str, Any]) -> Evidence:
         source=UUID(str(passage["source"])),
         title=str(passage.get("title", "")),
         heading=str(passage.get("heading", "")),
+        name=str(passage.get("name", "")),
     )

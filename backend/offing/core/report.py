@@ -56,6 +56,8 @@ class Evidence:
     """The source's title."""
     heading: str = ""
     """The heading that the span stands under. Empty: none."""
+    name: str = ""
+    """The source's path within its folder, or the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
