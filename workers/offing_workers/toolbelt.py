@@ -38,7 +38,11 @@ class Outcome:
 
 
 class Toolbelt:
-    """The tools of one claim. `policy` None: the run has no valid one, and every call is denied. `used`: calls of each that earlier claims made, for limits on their number."""
+    """The tools of one claim.
+
+    `policy` None: the run has no valid one, and every call is denied. `used`: calls of each tool that earlier claims
+    made, for limits on their number.
+    """
 
     def __init__(
         self,
