@@ -5,21 +5,28 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from uuid import UUID
 
+import psycopg
 import pytest
+import redis
 
 from offing.bus.hints import BusHints
 from offing.core.run import RunStatus
 from offing.core.step import Step
+from offing.local import Servers
 from offing.services.graphs import installed
 from offing.services.runs import RunRequest, submit
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
-from tests.workers.processes import GRAPHS, Worker, spawn
+from tests.conftest import at_database
+from tests.workers.processes import ALL_GRAPHS, Worker, spawn
+
+_serial = count(1)
 
 StartWorker = Callable[..., Worker]
 
@@ -53,7 +60,7 @@ class Platform:
     graphs: dict[str, object] = field(default_factory=dict[str, object])
 
     async def submit(self, request: RunRequest) -> RunRow:
-        submitted = await submit(self.database, self.hints, self.tenant, request, graphs=installed(GRAPHS))
+        submitted = await submit(self.database, self.hints, self.tenant, request, graphs=installed(ALL_GRAPHS))
         return submitted.run
 
     async def run(self, id: UUID) -> RunRow:
@@ -83,4 +90,36 @@ class Platform:
 @pytest.fixture
 async def platform(app_url: str, redis_url: str) -> AsyncIterator[Platform]:
     async with Database(app_url, most=4) as database, BusHints(redis_url) as hints:
+        yield Platform(database, hints)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A database and a worker that the tests of a module share."""
+
+    owner_url: str
+    app_url: str
+    redis_url: str
+
+
+@pytest.fixture(scope="module")
+def standing_servers(servers: Servers, template_database: str) -> Iterator[Standing]:
+    name = f"standing{next(_serial)}"
+    with psycopg.connect(servers.owner_url, autocommit=True) as owner, tempfile.TemporaryDirectory() as folder:
+        owner.execute(f"create database {name} template {template_database}".encode())
+        with redis.Redis.from_url(servers.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
+            client.flushall()  # pyright: ignore[reportUnknownMemberType]
+        owner_url, app_url = at_database(servers.owner_url, name), at_database(servers.app_url, name)
+        worker = spawn(Path(folder), name, app_url, servers.redis_url)
+        worker.await_ready()
+        yield Standing(owner_url, app_url, servers.redis_url)
+        worker.kill()
+        print(f"the standing worker wrote:\n{worker.log.read_text()}")
+        owner.execute(f"drop database {name} with (force)".encode())
+
+
+@pytest.fixture
+async def standing(standing_servers: Standing) -> AsyncIterator[Platform]:
+    """A client of a platform whose worker serves every test of the module. Do not use it beside `start_worker`."""
+    async with Database(standing_servers.app_url, most=4) as database, BusHints(standing_servers.redis_url) as hints:
         yield Platform(database, hints)

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offing.local import processes
+from tests.workers import special
 
 ROOT = Path(__file__).parents[2]
 
 GRAPHS = "tests.workers.graphs:counting,tests.workers.graphs:noop,tests.workers.graphs:broken"
+
+ALL_GRAPHS = f"{GRAPHS},{special.GRAPHS}"
 
 LEASE = 3.0
 """Seconds."""
@@ -67,7 +70,7 @@ def spawn(
         "OFFING_HEARTBEAT_SECONDS": "0.75",
         "OFFING_SWEEP_SECONDS": "1",
         "OFFING_WORKER_CONCURRENCY": "20",
-        "OFFING_GRAPHS": GRAPHS,
+        "OFFING_GRAPHS": ALL_GRAPHS,
         "PYTHONPATH": str(ROOT),
         **more,
     }

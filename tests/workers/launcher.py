@@ -1,0 +1,42 @@
+"""A worker with a tool whose effect must not happen twice: `python -m tests.workers.launcher`.
+
+`launch` writes a line to the file that LAUNCHES names, and then kills its worker, as a power cut in the worst moment
+would, unless LAUNCH_SAFELY is set.
+"""
+
+import os
+from pathlib import Path
+
+import offing_workers.slice
+from offing.core.tool import Effect, ToolOutput, ToolSpec
+from offing.tools import Tool, registry
+from offing.tools.tool import ToolArgs, ToolScope
+from offing_workers import app
+
+
+class LaunchArgs(ToolArgs, frozen=True):
+    what: str
+
+
+class Launch:
+    spec = ToolSpec("launch", "Launches something, for good.", LaunchArgs, "launch", effect=Effect.AT_MOST_ONCE)
+
+    async def __call__(self, args: LaunchArgs, scope: ToolScope) -> ToolOutput:
+        _write(f"{args.what} {scope.idempotency_key}\n")
+        if not os.environ.get("LAUNCH_SAFELY"):
+            os._exit(9)
+        return ToolOutput(content={"launched": args.what}, title=args.what)
+
+
+def _write(line: str) -> None:
+    with Path(os.environ["LAUNCHES"]).open("a") as file:
+        file.write(line)
+
+
+def with_launch() -> tuple[Tool, ...]:
+    return (*registry(), Launch())
+
+
+if __name__ == "__main__":
+    offing_workers.slice.registry = with_launch  # pyright: ignore[reportPrivateImportUsage]
+    app.main()

@@ -1,0 +1,123 @@
+"""Graphs for the unusual: one that never stops by itself, one that kills its worker, one that looks back, one with an
+effect in the world."""
+
+import asyncio
+import os
+from typing import Any, TypedDict
+
+from langgraph.graph import END, START
+from langgraph.runtime import Runtime
+
+from offing.sdk import (
+    DraftSection,
+    DraftSentence,
+    Graph,
+    ReportDraft,
+    RunContext,
+    StepKind,
+    StopReason,
+    ToolCall,
+)
+from tests.workers.graphs import SPEAKER, act, speak, untyped, write
+
+GRAPHS = ",".join(f"tests.workers.special:{name}" for name in ("endless", "poison", "recalling", "launching"))
+
+
+class Count(TypedDict):
+    turn: int
+    last: int
+    stop: str
+
+
+async def _act_on(state: Count, runtime: Runtime[Any]) -> dict[str, Any]:
+    await act(state, runtime)  # pyright: ignore[reportArgumentType]
+    return {"stop": ""}
+
+
+def _go_on(following: str) -> Any:
+    def next_node(state: Count) -> str:
+        return "write" if state["stop"] else following
+
+    return next_node
+
+
+def _loop() -> Any:
+    graph = untyped(Count, context_schema=RunContext)
+    graph.add_node("speak", speak)
+    graph.add_node("act", _act_on)
+    graph.add_node("write", write)
+    graph.add_edge(START, "speak")
+    graph.add_conditional_edges("speak", _go_on("act"), ["write", "act"])
+    graph.add_edge("act", "speak")
+    graph.add_edge("write", END)
+    return graph
+
+
+endless = Graph(
+    name="endless",
+    title="Endless",
+    description="Counts until something stops it.",
+    version="endless-1",
+    build=_loop,
+    start=lambda _: {"turn": 0, "last": 0, "stop": ""},
+    roles=(SPEAKER,),
+    turn_key="turn",
+)
+
+
+class Nothing(TypedDict):
+    done: bool
+
+
+def _single(node: Any) -> Any:
+    def build() -> Any:
+        graph = untyped(Nothing, context_schema=RunContext)
+        graph.add_node("only", node)
+        graph.add_edge(START, "only")
+        graph.add_edge("only", END)
+        return graph
+
+    return build
+
+
+def _of_one_node(name: str, node: Any) -> Graph:
+    return Graph(
+        name=name,
+        title=name.capitalize(),
+        description=f"One node: {name}.",
+        version=f"{name}-1",
+        build=_single(node),
+        start=lambda _: {"done": False},
+        roles=(),
+    )
+
+
+async def _die(_: Nothing) -> dict[str, Any]:
+    await asyncio.sleep(0.5)  # so that others on this worker get on meanwhile
+    os._exit(9)
+
+
+async def _recall(_: Nothing, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Report what the thread holds, and what this run's memory holds at its beginning."""
+    ctx: RunContext = runtime.context
+    memory = await ctx.recall(StepKind.MEMORY, 100)
+    earlier = "; ".join(f"{question} -> {answer}" for question, answer in ctx.run.earlier)
+    answer = f"memories: {len(memory)}, earlier: {earlier or 'nothing'}"
+    await ctx.deliver(ReportDraft(title=ctx.run.question, answer=answer, sections=()), StopReason.ANSWERED)
+    return {"done": True}
+
+
+async def _launch(_: Nothing, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Use the tool whose effect must not happen twice, and report what came of it."""
+    ctx: RunContext = runtime.context
+    result = await ctx.use(ToolCall("launch", {"what": "rocket"}), turn=1)
+    section = DraftSection(heading="Launch", sentences=(DraftSentence(text=result.status),))
+    await ctx.deliver(ReportDraft(title=ctx.run.question, sections=(section,)), StopReason.ANSWERED)
+    return {"done": True}
+
+
+poison = _of_one_node("poison", _die)
+
+recalling = _of_one_node("recalling", _recall)
+
+launching = _of_one_node("launching", _launch)

@@ -1,0 +1,124 @@
+"""What a lost worker leaves behind: a poisonous run, an effect of unknown outcome, money set aside, an old version."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from offing.core.model import EngineChoice
+from offing.core.policy import Condition, Policy, Rule
+from offing.core.run import Budget, RunStatus, StopReason
+from offing.core.step import StepKind
+from offing.services.runs import RunRequest
+from tests.workers.conftest import Platform, StartWorker
+
+QUICK = {"OFFING_LEASE_SECONDS": "1", "OFFING_HEARTBEAT_SECONDS": "0.25", "OFFING_SWEEP_SECONDS": "0.4"}
+
+Sql = Callable[..., list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def sql(owner_url: str) -> Sql:
+    """Runs a statement as the owner."""
+
+    def execute(statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        with psycopg.connect(owner_url, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    return execute
+
+
+def slow_count(turns: int) -> RunRequest:
+    options = {"answers": [{"word": "w{turn}"}], "delay_ms": 100}
+    engines = {"speaker": EngineChoice(engine="scripted", options=options)}
+    return RunRequest("Count", "counting", budget=Budget(turns=turns), engines=engines)
+
+
+async def test_a_run_that_kills_its_workers_is_given_up_and_others_finish(
+    platform: Platform, start_worker: StartWorker
+) -> None:
+    deadly = await platform.submit(RunRequest("Die", "poison"))
+    other = await platform.submit(slow_count(40))
+    workers = [start_worker(**QUICK)]
+    while not (await platform.run(deadly.id)).terminal:
+        assert len(workers) < 10, await platform.run(deadly.id)
+        workers[-1].child.wait(30) if len(workers) < 6 else await platform.ended(deadly.id)
+        workers.append(start_worker(**QUICK)) if not workers[-1].alive() else None
+    dead, lived = await platform.run(deadly.id), await platform.ended(other.id, 60)
+    kinds = [s.kind for s in await platform.steps(deadly.id)]
+    assert (dead.status, dead.stop_reason) == (RunStatus.DEAD, StopReason.NO_PROGRESS)
+    assert dead.fence == 6
+    assert "5 workers in a row" in (dead.error or "")
+    assert kinds[-2:] == [StepKind.REPORT, StepKind.ENDED]
+    assert lived.status is RunStatus.DONE
+    assert [s.turn for s in await platform.steps(other.id) if s.kind is StepKind.TOOL] == list(range(1, 41))
+
+
+async def test_an_effect_whose_worker_was_lost_is_not_repeated(
+    platform: Platform, start_worker: StartWorker, sql: Sql, tmp_path: Path
+) -> None:
+    launches = tmp_path / "launches"
+    allowed = Policy(rules=(Rule(tool="launch", effect="allow", when=(Condition(arg="what"),)),))
+    run = await platform.submit(RunRequest("Launch", "launching"))
+    sql("update app.run set policy = %s where id = %s", allowed.model_dump_json(), run.id)
+    first = start_worker(module="tests.workers.launcher", LAUNCHES=str(launches))
+    await platform.until(run.id, lambda row: not first.alive(), 15)
+    start_worker(module="tests.workers.launcher", LAUNCHES=str(launches), LAUNCH_SAFELY="1")
+    ended = await platform.ended(run.id)
+    (tool,) = [s for s in await platform.steps(run.id) if s.kind is StepKind.TOOL]
+    assert len(launches.read_text().splitlines()) == 1
+    assert tool.payload["status"] == "unknown_outcome"
+    assert ended.status is RunStatus.DONE
+
+
+async def test_money_set_aside_by_a_lost_worker_is_free_again(
+    platform: Platform, start_worker: StartWorker, sql: Sql
+) -> None:
+    run = await platform.submit(slow_count(2))
+    sql("insert into app.spend (tenant_id, day, reserved) select tenant_id, current_date, 0.75 from app.run")
+    sql(
+        "update app.run set status = 'running', fence = 1, owner = 'lost', reserved_usd = 0.5,"
+        " lease_until = clock_timestamp() - interval '1 hour'"
+    )
+    start_worker()
+    assert (await platform.ended(run.id)).status is RunStatus.DONE
+    assert sql("select reserved, used from app.spend") == [(Decimal("0.25"), 0)]
+    assert sql("select reserved_usd from app.run") == [(0,)]
+
+
+async def test_a_version_that_no_worker_has_waits_and_says_for_what(
+    platform: Platform, start_worker: StartWorker, sql: Sql
+) -> None:
+    run = await platform.submit(slow_count(2))
+    sql("update app.run set graph_version = 'another'")
+    start_worker()
+    waiting = await platform.until(run.id, lambda row: row.status is RunStatus.WAITING)
+    assert waiting.waiting_for == "a worker with counting another"
+    sql("update app.run set graph_version = 'counting-1', not_before = clock_timestamp()")
+    ended = await platform.ended(run.id)
+    kinds = [s.kind for s in await platform.steps(run.id)]
+    assert ended.status is RunStatus.DONE
+    assert kinds[:2] == [StepKind.QUEUED, StepKind.STARTED]
+
+
+async def test_a_finished_graph_whose_worker_was_lost_before_the_end_ends(
+    platform: Platform, start_worker: StartWorker, sql: Sql
+) -> None:
+    first = start_worker()
+    run = await platform.submit(RunRequest("Nothing", "noop"))
+    await platform.ended(run.id)
+    first.kill()
+    sql("alter table app.run disable trigger run_guard")
+    sql("delete from app.step where kind in ('ended', 'report')")
+    sql("delete from app.report")
+    sql("update app.run set status = 'running', stop_reason = null, ended_at = null, lease_until = now(), next_seq = 3")
+    sql("alter table app.run enable trigger run_guard")
+    start_worker()
+    ended = await platform.ended(run.id)
+    kinds = [s.kind for s in await platform.steps(run.id)]
+    assert ended.status is RunStatus.DONE, ended.error
+    assert kinds == [StepKind.QUEUED, StepKind.STARTED, StepKind.RESUMED, StepKind.REPORT, StepKind.ENDED]
