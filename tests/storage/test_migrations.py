@@ -1,0 +1,193 @@
+"""Migrations on databases that hold something: each later version keeps every row of the one before, and works."""
+
+import shutil
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from offing.local import Servers
+from offing.resources import migrations_dir
+from offing.storage import runs, steps
+from offing.storage.migrate import LOCAL_TENANT, SchemaMismatch, is_current, migrate, migrations_in
+from offing.storage.pool import Database
+from offing.storage.steps import Booking
+from tests.conftest import at_database
+from tests.storage.builders import TERM, a_step
+
+VERSIONS = tuple(m.version for m in migrations_in(migrations_dir()))
+
+RUN = UUID("01980000-0000-7000-8000-000000000001")
+
+POPULATE = {
+    "0001_runs": """
+        insert into app.tenant (id, name) values ('01980000-0000-7000-8000-00000000000a', 'other');
+        insert into app.api_key (id, tenant_id, name, secret_sha256) values ('k', %(tenant)s, 'key', '\\x01');
+        insert into app.login (token_sha256, tenant_id, expires_at) values ('\\x02', %(tenant)s, now() + '1 hour');
+        insert into app.session (token_sha256, tenant_id, csrf_token, expires_at)
+        values ('\\x03', %(tenant)s, 'csrf', now() + '1 hour');
+        insert into app.thread (id, tenant_id, title) values (%(run)s, %(tenant)s, 'thread');
+        insert into app.run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256,
+                             budget, status, next_seq)
+        values (%(run)s, %(tenant)s, %(run)s, 'counting', '1', 'Why?', '{}', '{}', '', '{"turns": 3}', 'queued', 2);
+        insert into app.step (run_id, seq, tenant_id, fence, kind, label, title, payload)
+        values (%(run)s, 1, %(tenant)s, 0, 'queued', 'queued', 'Why?', '{"question": "Why?"}');
+        insert into app.intent (run_id, superstep, path, ordinal, tenant_id, fence, tool, args, effect)
+        values (%(run)s, 1, 'p', 0, %(tenant)s, 1, 'launch', '{}', 'at_most_once');
+        insert into app.text_part (tenant_id, sha256, body) values (%(tenant)s, '\\x04', 'part');
+        insert into app.turn (run_id, seq, tenant_id, role, engine, prompt, trainable)
+        values (%(run)s, 1, %(tenant)s, 'speaker', 'scripted', '[]', 'sft');
+        insert into app.checkpoint (thread_id, checkpoint_id, tenant_id, run_id, fence, superstep, body, metadata)
+        values (%(run)s, 'c1', %(tenant)s, %(run)s, 1, 1, '\\x80', '{}');
+        insert into app.checkpoint_write (thread_id, checkpoint_id, task_id, idx, tenant_id, run_id, channel, type,
+                                          body)
+        values (%(run)s, 'c1', 't', -3, %(tenant)s, %(run)s, '__interrupt__', 'msgpack', '\\x80');
+        insert into app.spend (tenant_id, day, used) values (%(tenant)s, current_date, 0.5);
+    """,
+    "0002_library": """
+        insert into app.snapshot (tenant_id, sha256, media_type, body)
+        values (%(tenant)s, '\\x05', 'text/plain', 'Salt comes from rivers.');
+        insert into app.artefact (id, tenant_id, snapshot, extractor, sha256, body, length)
+        values (%(run)s, %(tenant)s, '\\x05', 'plain 1', '\\x05', 'Salt comes from rivers.', 23);
+        insert into app.source (id, tenant_id, name, title, artefact_id)
+        values (%(run)s, %(tenant)s, 'salt.txt', 'Salt', %(run)s);
+    """,
+    "0003_reports": """
+        insert into app.report (run_id, version, tenant_id, seq, status, reason, body)
+        values (%(run)s, 1, %(tenant)s, 1, 'complete', 'answered', '{}');
+        insert into app.citation (run_id, version, number, tenant_id, artefact_id, source_id, start_at, end_at, quote,
+                                  title)
+        values (%(run)s, 1, 1, %(tenant)s, %(run)s, %(run)s, 0, 4, 'Salt', 'Salt');
+        insert into app.reward (id, tenant_id, run_id, target, report, scorer, version, value)
+        values (%(run)s, %(tenant)s, %(run)s, 'report', 1, 'person:me', 1, 1);
+    """,
+    "0005_passages": """
+        insert into app.passage (artefact_id, ordinal, tenant_id, start_at, end_at, heading)
+        values (%(run)s, 0, %(tenant)s, 0, 23, '');
+        insert into app.posting (tenant_id, term, artefact_id, passages, weights)
+        values (%(tenant)s, 'salt', %(run)s, '{0}', '{1.0}');
+        insert into app.source_past (source_id, artefact_id, tenant_id) values (%(run)s, %(run)s, %(tenant)s);
+    """,
+}
+"""Rows for the tables of each version, as that version's code would have written them."""
+
+_serial = count(1)
+
+
+@pytest.fixture
+def empty(servers: Servers) -> Iterator[Servers]:
+    """A database without any migration."""
+    name = f"migrated{next(_serial)}"
+    with psycopg.connect(servers.owner_url, autocommit=True) as owner:
+        owner.execute(f"create database {name}".encode())
+        owner_url, app_url = at_database(servers.owner_url, name), at_database(servers.app_url, name)
+        yield Servers(owner_url, app_url, servers.redis_url)
+        owner.execute(f"drop database {name} with (force)".encode())
+
+
+def bring_to(version: str, empty: Servers, folder: Path) -> None:
+    """Migrate as the code of that version would have."""
+    for path in migrations_dir().glob("[0-9]*.sql"):
+        if path.stem <= version:
+            shutil.copy(path, folder)
+    migrate(empty.owner_url, folder=folder)
+
+
+def populate(empty: Servers, version: str) -> None:
+    values = {"run": str(RUN), "tenant": str(LOCAL_TENANT)}
+    with psycopg.connect(empty.owner_url, cursor_factory=psycopg.ClientCursor) as connection:
+        for added, statements in POPULATE.items():
+            if added <= version:
+                connection.execute(statements.encode(), values)
+
+
+def content(url: str) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table."""
+    with psycopg.connect(url) as connection:
+        tables = connection.execute("select tablename from pg_tables where schemaname = 'app' order by 1").fetchall()
+        return {
+            t: [row for (row,) in connection.execute(f"select to_jsonb(x) from app.{t} x".encode())] for (t,) in tables
+        }
+
+
+def lost(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that are not among those that came later, whatever columns were added."""
+    return [row for row in before if not any(row.items() <= new.items() for new in after)]
+
+
+@pytest.mark.parametrize("version", VERSIONS[:-1])
+async def test_later_migrations_keep_a_populated_database_and_it_works(
+    empty: Servers, tmp_path: Path, version: str
+) -> None:
+    bring_to(version, empty, tmp_path)
+    populate(empty, version)
+    before = content(empty.owner_url)
+    assert migrate(empty.owner_url, folder=migrations_dir()) == VERSIONS[VERSIONS.index(version) + 1 :]
+    after = content(empty.owner_url)
+    assert {table: lost(rows, after[table]) for table, rows in before.items() if lost(rows, after[table])} == {}
+    await works(empty)
+
+
+async def works(found: Servers) -> None:
+    """A run of before is claimed and appended to by the application's role."""
+    async with Database(found.app_url, most=2) as database:
+        claim = await runs.claim(database, RUN, "worker", TERM)
+        assert claim is not None
+        async with database.transaction(LOCAL_TENANT) as connection:
+            await steps.append(connection, claim.fence, TERM, [a_step()], Booking(turns=1))
+            assert [s.seq for s in await steps.after(connection, RUN, 0, 10)] == [1, 2]
+
+
+def test_every_table_of_the_newest_version_has_rows_in_these_tests(empty: Servers, tmp_path: Path) -> None:
+    bring_to(VERSIONS[-1], empty, tmp_path)
+    populate(empty, VERSIONS[-1])
+    assert [table for table, rows in content(empty.owner_url).items() if not rows] == []
+
+
+def test_migrating_again_changes_nothing(empty: Servers) -> None:
+    assert migrate(empty.owner_url, folder=migrations_dir()) == VERSIONS
+    assert migrate(empty.owner_url, folder=migrations_dir()) == ()
+    assert is_current(empty.owner_url, migrations_dir())
+
+
+def test_a_database_of_newer_code_is_refused(empty: Servers, tmp_path: Path) -> None:
+    migrate(empty.owner_url, folder=migrations_dir())
+    for path in sorted(migrations_dir().glob("[0-9]*.sql"))[:-1]:
+        shutil.copy(path, tmp_path)
+    with pytest.raises(SchemaMismatch, match="newer"):
+        migrate(empty.owner_url, folder=tmp_path)
+
+
+def test_a_migration_that_was_changed_after_it_was_applied_is_refused(empty: Servers, tmp_path: Path) -> None:
+    bring_to(VERSIONS[-1], empty, tmp_path)
+    first = tmp_path / f"{VERSIONS[0]}.sql"
+    first.write_text(first.read_text() + "\n-- changed\n")
+    with pytest.raises(SchemaMismatch, match="changed"):
+        migrate(empty.owner_url, folder=tmp_path)
+
+
+def test_a_migration_that_fails_leaves_the_version_before(empty: Servers, tmp_path: Path) -> None:
+    bring_to(VERSIONS[-1], empty, tmp_path)
+    (tmp_path / "9999_broken.sql").write_text("create table app.half (id uuid); select broken;")
+    with pytest.raises(psycopg.Error):
+        migrate(empty.owner_url, folder=tmp_path)
+    assert is_current(empty.owner_url, migrations_dir())
+    assert "half" not in content(empty.owner_url)
+
+
+def test_the_applications_role_owns_nothing_and_passes_no_row_security(empty: Servers) -> None:
+    migrate(empty.owner_url, folder=migrations_dir())
+    with psycopg.connect(empty.owner_url) as connection:
+        role = "select rolsuper, rolbypassrls, rolcreaterole, rolcreatedb from pg_roles where rolname = 'offing_app'"
+        owned = "select count(*) from pg_tables where schemaname = 'app' and tableowner = 'offing_app'"
+        bare = """
+            select relname from pg_class c join pg_namespace n on n.oid = relnamespace
+             where nspname = 'app' and relkind = 'r' and not (relrowsecurity and relforcerowsecurity)
+        """
+        assert connection.execute(role).fetchone() == (False, False, False, False)
+        assert connection.execute(owned).fetchone() == (0,)
+        assert connection.execute(bare).fetchall() == []
