@@ -6,6 +6,7 @@ tools returned, reports go through the real citation check. Engines are the mode
 
 import math
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -49,9 +50,10 @@ class Library:
         }
         self.passages: list[tuple[Document, Span, str, Counter[str]]] = []
         for d in self.documents.values():
+            known_as = set(terms(f"{d.title}\n{d.name}"))
             for p in cut(d.text):
                 heading = " \u203a ".join(p.headings)
-                counts = Counter(terms(d.text[p.start : p.end] + "\n" + heading + "\n" + d.title))
+                counts = Counter([*terms(d.text[p.start : p.end] + "\n" + heading), *known_as])
                 self.passages.append((d, Span(d.id, p.start, p.end), heading, counts))
         self.held = Counter(term for *_, counts in self.passages for term in counts)
         self.mean = sum(c.total() for *_, c in self.passages) / max(len(self.passages), 1)
@@ -123,6 +125,8 @@ class StandIn:
     broken: dict[str, str] = field(default_factory=dict[str, str])
     """Tools that fail, with what they say."""
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    searching: float = 0.0
+    """Seconds spent in tools, which are slow here and are not the graph's."""
 
     @property
     def run(self) -> RunView:
@@ -164,7 +168,9 @@ class StandIn:
 
     async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
         self.calls.append(call)
+        start = time.perf_counter()
         status, output, message = self._used(call)
+        self.searching += time.perf_counter() - start
         draft = StepDraft(
             StepKind.TOOL, output.title, {"tool": call.tool, "args": call.args}, ok=not message, turn=turn
         )
@@ -212,7 +218,7 @@ class StandIn:
         d = self.library.documents[span.artefact]
         heading = next((h for _, s, h, _ in self.library.passages if s == span), "")
         id = f"E{len(self.found) + 1}"
-        self.found.append(Evidence(id, span, self.library.text_of(span), d.id, d.title, heading))
+        self.found.append(Evidence(id, span, self.library.text_of(span), d.id, d.title, heading, d.name))
 
     async def record(self, *drafts: StepDraft) -> tuple[int, ...]:
         return tuple(map(self._append, drafts))

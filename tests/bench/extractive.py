@@ -1,0 +1,192 @@
+"""Judges whole reports of the model-free engine, on questions whose good answers are known.
+
+    .venv/bin/python -m tests.bench.extractive [--folder demo|readmes] [--misses] [--all-misses] [--show WORDS]
+
+Documents: `deploy/fetch-demo-docs`, and the READMEs of `frontend/node_modules` (`make setup`). Questions:
+`extractive.toml` beside this file. Runs the real graph on the stand-in context of `tests/graphs`: no servers, and a
+plain BM25 over the same passages as the platform's. `--misses` names the questions without their gold phrase, without
+the unseen ones unless `--all-misses`.
+"""
+
+import argparse
+import asyncio
+import statistics
+import time
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from offing.core.report import Citation, Report, Sentence
+from offing_graphs.agentflow import graph
+from tests.graphs.stand_in import Library, StandIn, carry_out
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+ANSWERED = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    ask: str
+    gold: tuple[tuple[str, str], ...]
+    """Document, and words that stand in it. Empty: the documents do not answer it."""
+    all: bool
+    """Every gold phrase is needed, not just one."""
+    unseen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    question: Question
+    report: Report
+    quoted: float
+    """Share of what is needed that the report quotes at all."""
+    early: float
+    """Share that stands in the answer or the first section."""
+    turns: int
+    seconds: float
+
+
+def questions(folder: str) -> tuple[Question, ...]:
+    """In the order of the file; every second one is unseen."""
+    raw = tomllib.loads((HERE / "extractive.toml").read_text())[folder]["question"]
+    return tuple(
+        Question(q["ask"], tuple((d, w) for d, w in q.get("gold", [])), q.get("all", False), n % 2 == 1)
+        for n, q in enumerate(raw)
+    )
+
+
+def library(folder: str) -> Library:
+    """The documents that the questions of this name are about."""
+    if folder == "demo":
+        docs = ROOT / ".demo" / "docs"
+        return Library.folder(docs / "fastify", docs / "undici")
+    modules = ROOT / "frontend" / "node_modules"
+    found = sorted([*modules.glob("*/README.md"), *modules.glob("@*/*/README.md")])
+    return Library([(f.relative_to(modules).as_posix(), f.read_text()) for f in found])
+
+
+def checked(library: Library, asked: Iterable[Question]) -> None:
+    """Every gold phrase stands in its document; otherwise the documents are others than the questions were made for."""
+    texts = {d.name: _flat(d.text) for d in library.documents.values()}
+    lost = [(name, words) for q in asked for name, words in q.gold if _flat(words) not in texts.get(name, "")]
+    if lost:
+        raise SystemExit("Not in the documents:\n" + "\n".join(f"  {name}: {words}" for name, words in lost))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.replace("\n>", "\n").split())
+
+
+async def outcome(library: Library, question: Question) -> Outcome:
+    """One run of the graph, timed."""
+    ctx = StandIn(library, question.ask)
+    start = time.perf_counter()
+    await carry_out(ctx, graph)
+    seconds = time.perf_counter() - start - ctx.searching
+    holds = partial(_holds, library, ctx.report)
+    first = ctx.report.sections[0].sentences if ctx.report.sections else ()
+    early = [s for s in (ctx.report.answer, *first) if s]
+    return Outcome(
+        question,
+        ctx.report,
+        _share(question, holds, ctx.report.sentences()),
+        _share(question, holds, early),
+        ctx.turns,
+        seconds,
+    )
+
+
+def _share(question: Question, holds: Any, sentences: Sequence[Sentence]) -> float:
+    found = [holds(sentences, name, words) for name, words in question.gold]
+    if not found:
+        return 0.0
+    return sum(found) / len(found) if question.all else float(any(found))
+
+
+def _holds(library: Library, report: Report, sentences: Sequence[Sentence], name: str, words: str) -> bool:
+    numbers = {n for s in sentences for n in s.citations}
+    cited = [c for c in report.citations if c.number in numbers and _name(library, c) == name]
+    return any(_flat(words) in _flat(c.quote) for c in cited)
+
+
+def _name(library: Library, citation: Citation) -> str:
+    return library.documents[citation.source].name
+
+
+def figures(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """The shares that count, 0 to 1, and the time."""
+    answerable = [o for o in outcomes if o.question.gold]
+    others = [o for o in outcomes if not o.question.gold]
+    right = [o for o in answerable if o.quoted]
+    return {
+        "quoted": _mean(o.quoted for o in answerable),
+        "quoted early": _mean(o.early for o in answerable),
+        "said answered, where it is": _mean(o.report.reason == ANSWERED for o in right),
+        "said answered, without gold": _mean(o.report.reason == ANSWERED for o in answerable if not o.quoted),
+        "false answered, unanswerable": _mean(o.report.reason == ANSWERED for o in others),
+        "quotes a report": _mean(len(o.report.citations) for o in outcomes),
+        "turns": _mean(o.turns for o in outcomes),
+        "median ms a run": 1_000 * statistics.median(o.seconds for o in outcomes) if outcomes else 0.0,
+        "longest ms a turn": max((1_000 * o.seconds / max(o.turns, 1) for o in outcomes), default=0.0),
+    }
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = [float(v) for v in values]
+    return sum(found) / len(found) if found else 0.0
+
+
+def _print(folder: str, outcomes: Sequence[Outcome]) -> None:
+    columns = {
+        f"{folder}": outcomes,
+        "seen": [o for o in outcomes if not o.question.unseen],
+        "unseen": [o for o in outcomes if o.question.unseen],
+    }
+    rows = {name: figures(some) for name, some in columns.items()}
+    print(f"{'':32}" + "".join(f"{name:>10}" for name in columns))
+    for key in rows[folder]:
+        print(f"{key:32}" + "".join(f"{rows[name][key]:10.2f}" for name in columns))
+    print(f"{'questions':32}" + "".join(f"{len(some):10}" for some in columns.values()))
+
+
+def _shown(report: Report) -> str:
+    by_number = {c.number: c.title for c in report.citations}
+    lines = [f"  [{report.status}/{report.reason}] ANSWER: {report.answer.text if report.answer else '-'}"]
+    for section in report.sections:
+        lines.append(f"  ## {section.heading}")
+        lines += [f"   - {s.text}  {[by_number[n] for n in s.citations]}" for s in section.sentences]
+    return "\n".join([*lines, f"  limits: {report.limits}"])
+
+
+async def measure(folder: str, options: argparse.Namespace) -> None:
+    asked = [q for q in questions(folder) if options.show.lower() in q.ask.lower()]
+    documents = library(folder)
+    checked(documents, asked)
+    outcomes = [await outcome(documents, q) for q in asked]
+    for o in outcomes:
+        wrong = o.quoted < 1 if o.question.gold else o.report.reason == ANSWERED
+        asked_for = options.all_misses or (options.misses and not o.question.unseen)
+        if options.show or (wrong and asked_for):
+            print(f"{o.question.ask}  (quoted {o.quoted:.1f}, early {o.early:.1f})\n{_shown(o.report)}\n")
+    _print(folder, outcomes)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", choices=("demo", "readmes"))
+    parser.add_argument("--misses", action="store_true")
+    parser.add_argument("--all-misses", action="store_true")
+    parser.add_argument(
+        "--show", default="", metavar="WORDS", help="only questions that hold these, with their reports"
+    )
+    options = parser.parse_args()
+    for folder in [options.folder] if options.folder else ["demo", "readmes"]:
+        asyncio.run(measure(folder, options))
+
+
+if __name__ == "__main__":
+    main()
