@@ -19,7 +19,7 @@ interface RunHeaderProps {
 export function RunHeader({ run, thread, controls }: RunHeaderProps) {
   const { word, tone } = statusWording(run);
   return (
-    <header className="run-head">
+    <section className="run-head" aria-label="Question and state">
       {thread}
       <h1>{run.question}</h1>
       <div className="run-meta">
@@ -35,7 +35,7 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
         <span className="run-controls">{controls}</span>
       </div>
       {run.error && <p className="notice coral">{run.error}</p>}
-    </header>
+    </section>
   );
 }
 

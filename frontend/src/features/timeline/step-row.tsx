@@ -22,9 +22,9 @@ export function StepRow({ run, seq, step, before, selected, open, onToggle }: St
   return (
     <>
       {newTurn && (
-        <h3 className="turn">
+        <h2 className="turn">
           Turn <span className="num">{step.turn}</span>
-        </h3>
+        </h2>
       )}
       <button
         type="button"
