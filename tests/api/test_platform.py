@@ -63,6 +63,20 @@ async def test_metrics_count_waits_steps_and_failures(api: Api) -> None:
     assert len(names) == len(set(names))
 
 
+async def test_free_form_json_has_a_depth_limit(api: Api) -> None:
+    def body(depth: int) -> dict[str, object]:
+        options: object = 1
+        for _ in range(depth):
+            options = [options]
+        speaker = {"engine": "extractive", "options": {"nested": options}}
+        return {"question": "Why is the sea salt?", "graph": "quiet", "engines": {"speaker": speaker}}
+
+    assert (await api.http.post("/api/v1/runs", json=body(20))).status_code == 201
+    refused = await api.http.post("/api/v1/runs", json=body(32))
+    assert (refused.status_code, refused.json()["field"]) == (422, "body")
+    assert "deep" in refused.json()["detail"]
+
+
 async def test_a_body_may_not_be_large_deep_or_unstorable(api: Api) -> None:
     deep = '{"question": ' + "[" * 40 + "]" * 40 + "}"
     very_deep = "[" * 100_000
