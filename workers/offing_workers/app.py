@@ -6,6 +6,7 @@ A message is a hint with a run's id. It is acknowledged at once, because the tru
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 # Celery ships no types.
 
+import logging
 import sys
 import warnings
 from typing import Any
@@ -94,5 +95,6 @@ def main() -> None:
     """Entry point of `python -m offing_workers`."""
     settings = load_settings()
     setup_logs("console" if sys.stderr.isatty() else "json")
+    logging.getLogger("celery").setLevel(logging.WARNING)  # it tells of every hint, which is no news
     setup_tracing("offing-worker")
     serve(settings, app_address(settings), redis_address(settings))

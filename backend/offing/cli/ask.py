@@ -112,7 +112,7 @@ async def _take_in(database: Database, folder: Path, progress: Progress) -> str:
 
 async def _follow(database: Database, hints: BusHints, run: RunRow, progress: Progress) -> RunRow:
     """Show steps as they come, until the run has ended."""
-    shown = 0
+    shown, waited = 0, ""
     async with hints.live.follow(LOCAL_TENANT, {run.id}) as notices:
         while True:
             new, row = await _look(database, run.id, shown)
@@ -121,6 +121,9 @@ async def _follow(database: Database, hints: BusHints, run: RunRow, progress: Pr
                 shown = step.seq
             if row.terminal and shown >= row.last_seq:
                 return row
+            if row.waiting_for and row.waiting_for != waited:
+                waited = row.waiting_for
+                progress.waits(waited)
             notice = await anext(notices)
             if isinstance(notice, NewSteps) and notice.steps[0].seq == shown + 1:
                 for step in notice.steps[:-1]:

@@ -50,11 +50,17 @@ def status() -> int:
 
 
 @app.command
-def login() -> int:
-    """Print a one-time link that signs a browser in."""
+def login(*, page: str | None = None) -> int:
+    """Print a one-time link that signs a browser in.
+
+    Parameters
+    ----------
+    page
+        Where the page is, such as `https://offing.example`. None: the page that `offing up` serves for this home.
+    """
     from offing.cli import stack
 
-    return stack.login()
+    return stack.login(page)
 
 
 @app.command

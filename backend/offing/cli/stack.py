@@ -39,12 +39,12 @@ def status() -> int:
     return 0
 
 
-def login() -> int:
-    """Needs a running page, since a link into nothing helps nobody."""
+def login(page: str | None) -> int:
+    """Needs to know a page, since a link into nothing helps nobody."""
     settings = load_settings()
-    page = background.status(settings).page_url
+    page = page or background.status(settings).page_url
     if page is None:
-        say("offing: nothing runs for this home; start it with `offing up`, which prints a link.")
+        say("offing: nothing runs for this home; start it with `offing up`, or name the page with --page.")
         return 1
     with local_servers(settings) as servers:
         print(login_link(servers, page))

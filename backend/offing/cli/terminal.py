@@ -49,6 +49,9 @@ class Progress:
         if not self._console.is_terminal:
             self._console.print(safe(text), style="dim")
 
+    def waits(self, for_what: str) -> None:
+        self._console.print(f"[yellow]waiting for {safe(for_what)}[/yellow]; Ctrl-C leaves it waiting")
+
     def document(self, done: int, total: int, name: str) -> None:
         self._status.update(f"reading documents · {done} of {total} · {safe(name)}")
 
