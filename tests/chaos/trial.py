@@ -64,7 +64,7 @@ class Trial:
     struck_at: datetime | None = None
 
     def until_calls(self, subject: Subject, calls: int) -> None:
-        """Wait until a run has made so many calls, and a little longer, so that a fault strikes anywhere in a call."""
+        """Wait until a run has made so many calls."""
         self.stage.until(f"{calls} calls", lambda: len(self.stage.asked(subject.seed)) >= calls)
 
     def strike(self) -> None:
@@ -153,12 +153,12 @@ class Client:
         return Subject(kind, made.run.id, seed)
 
     async def trial(self, moment: Moment, *kinds: Kind) -> Trial:
-        """Runs of these kinds, all in hand of a worker."""
+        """Runs of these kinds, all at work: each has at least one call behind it."""
         trial = Trial(self.stage, moment)
         for kind in kinds:
             trial.subjects.append(await self.submit(kind, trial.next_seed()))
         for subject in trial.subjects:
-            await asyncio.to_thread(trial.until_calls, subject, 1)
+            await asyncio.to_thread(trial.until_calls, subject, 2)
         return trial
 
 

@@ -75,7 +75,9 @@ class WorkerProcess:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _open(self) -> None:
-        self._database = await Database(self._database_url, most=self._settings.pool_size).__aenter__()
+        settings = self._settings
+        pool = Database(self._database_url, most=settings.pool_size, stall_seconds=settings.lease_seconds)
+        self._database = await pool.__aenter__()
         self._live, self._control = LiveBus(self._redis_url), Control(self._redis_url)
         self._showing = Showing(self._live)
         self._wake = CeleryWake(self._redis_url)

@@ -20,10 +20,7 @@ from offing.core.errors import OffingError, Unavailable
 CHECK_AFTER = 1.0
 """Seconds of rest after which a pooled connection is asked whether it still stands, before it is lent out."""
 
-SESSION = (
-    "-c statement_timeout=15000 -c lock_timeout=5000 -c idle_in_transaction_session_timeout=30000"
-    " -c search_path=app -c jit=off"
-)
+SESSION = "-c statement_timeout=15000 -c lock_timeout=5000 -c search_path=app -c jit=off"
 
 KEEPALIVE: dict[str, Any] = {
     "connect_timeout": 3,
@@ -44,9 +41,13 @@ class _Pooled(AsyncConnection[TupleRow]):
 
 
 class Database:
-    """The application's pool. Open it inside the event loop that uses it, after any fork."""
+    """The application's pool. Open it inside the event loop that uses it, after any fork.
 
-    def __init__(self, url: str, *, most: int = 16, wait_seconds: float = 15.0) -> None:
+    `stall_seconds`: a process that stands still inside a transaction for so long loses it, and the locks with it.
+    """
+
+    def __init__(self, url: str, *, most: int = 16, wait_seconds: float = 15.0, stall_seconds: float = 30.0) -> None:
+        session = f"{SESSION} -c idle_in_transaction_session_timeout={round(stall_seconds * 1000)}"
         self._pool = AsyncConnectionPool[_Pooled](
             url,
             connection_class=_Pooled,
@@ -55,7 +56,7 @@ class Database:
             timeout=wait_seconds,
             max_lifetime=1800,
             check=_check,
-            kwargs={"autocommit": True, "options": SESSION, "row_factory": tuple_row, **KEEPALIVE},
+            kwargs={"autocommit": True, "options": session, "row_factory": tuple_row, **KEEPALIVE},
             open=False,
         )
 
