@@ -1,12 +1,16 @@
 """A thread is a conversation: one run at a time, each with a memory of its own, who knows what was answered before."""
 
+from dataclasses import replace
+
+import psycopg
 import pytest
 
-from offing.core.errors import Conflict
+from offing.clock import new_id
+from offing.core.errors import Conflict, NotFound
 from offing.core.model import EngineChoice
-from offing.core.run import Budget, RunStatus
+from offing.core.run import Budget, CancelMode, RunStatus
 from offing.core.step import StepKind
-from offing.services.runs import RunRequest
+from offing.services.runs import RunRequest, cancel
 from offing.storage import reports
 from tests.workers.conftest import Platform
 
@@ -47,3 +51,24 @@ async def test_a_second_run_in_a_busy_thread_is_a_conflict(standing: Platform) -
         await standing.submit(RunRequest("Meanwhile", "recalling", thread=first.thread))
     await standing.ended(first.id)
     assert await answer(standing, RunRequest("Now?", "recalling", thread=first.thread))
+
+
+async def test_a_follow_up_sees_what_the_run_before_it_could_see(platform: Platform) -> None:
+    scope = {"collections": ["/papers"], "sources": []}
+    first = await platform.submit(RunRequest("One", graph="counting", scope=scope))
+    await cancel(platform.database, platform.hints, platform.tenant, first.id, CancelMode.DISCARD)
+    second = await platform.submit(RunRequest("Two", graph="counting", thread=first.thread, scope={"collections": []}))
+    await cancel(platform.database, platform.hints, platform.tenant, second.id, CancelMode.DISCARD)
+    wider = {"collections": ["/papers", "/notes"]}
+    third = await platform.submit(RunRequest("Three", graph="counting", thread=first.thread, scope=wider))
+    assert (second.scope, third.scope) == (scope, wider)
+
+
+async def test_a_thread_of_another_tenant_does_not_exist(platform: Platform, owner_url: str) -> None:
+    first = await platform.submit(RunRequest("Mine", graph="counting"))
+    other = new_id()
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("insert into app.tenant (id, name) values (%s, 'other')", (other,))
+    theirs = replace(platform, tenant=other)
+    with pytest.raises(NotFound, match="thread"):
+        await theirs.submit(RunRequest("Yours?", graph="counting", thread=first.thread))

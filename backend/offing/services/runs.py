@@ -5,7 +5,7 @@ Each is one transaction followed by hints that may be lost. Only workers advance
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
@@ -54,7 +54,7 @@ class RunRequest:
     budget: Budget = field(default_factory=Budget)
     engines: Mapping[str, EngineChoice] = field(default_factory=dict[str, EngineChoice])
     scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """`collections` and `sources` that the run may see; absent: all."""
+    """`collections` and `sources` that the run may see. None named: all of it; in a thread, what its last run saw."""
     deadline: datetime | None = None
     seed: int = 0
     idempotency_key: str | None = None
@@ -87,6 +87,8 @@ async def submit(
         new = _new_run(request, graph, engines, digest)
         if request.thread is None:
             await runs.insert_thread(connection, tenant, new.thread, shortened(request.question))
+        elif inherited := await runs.scope_of_thread(connection, request.thread):
+            new = new if any(request.scope.values()) else replace(new, scope=inherited)
         run = await runs.insert(connection, tenant, new)
         first = await steps.append_unowned(connection, run.id, [_queued(request, engines)])
     await hints.wake(run.id)

@@ -39,6 +39,12 @@ INSERT_RUN = f"""
 ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtextextended(%s || app.tenant()::text, 0))"
 """Submissions with the same key follow one another, so that the second finds what the first has made."""
 
+SCOPE_OF_THREAD = """
+    select coalesce((select scope from run where thread_id = thread.id order by created_at desc limit 1), '{}')
+      from thread where id = %s
+"""
+"""What the latest run of a thread could see. No row: the tenant has no such thread."""
+
 EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempotency_key = %s"
 
 BY_ID = f"select {COLUMNS} from run where id = %s"
@@ -193,6 +199,14 @@ async def insert(connection: Connection, tenant: UUID, new: NewRun) -> RunRow:
         if error.diag.constraint_name != "run_one_active_a_thread":
             raise
         raise Conflict("This thread has a run that has not ended.", "Wait for it, or cancel it first.") from error
+
+
+async def scope_of_thread(connection: Connection, thread: UUID) -> dict[str, Any]:
+    """What of the library a thread's latest run could see, for follow-ups. Raises NotFound."""
+    row = await (await connection.execute(SCOPE_OF_THREAD, (thread,))).fetchone()
+    if row is None:
+        raise NotFound("thread", str(thread))
+    return row[0]
 
 
 async def submitted_before(connection: Connection, idempotency_key: str) -> tuple[RunRow, str] | None:
