@@ -12,6 +12,7 @@ from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.errors import IdleInTransactionSessionTimeout
 from psycopg.rows import TupleRow, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -93,7 +94,7 @@ class Database:
                     yield connection
                 finally:
                     connection.used_at = time.monotonic()
-        except (PoolTimeout, psycopg.OperationalError) as error:
+        except (PoolTimeout, psycopg.OperationalError, IdleInTransactionSessionTimeout) as error:
             raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
 
 

@@ -1,0 +1,32 @@
+"""The pool when a process stands still, and when its connections are cut."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from offing.core.errors import Unavailable
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+
+
+async def test_who_stands_still_inside_a_transaction_loses_its_locks_and_is_told(app_url: str, owner_url: str) -> None:
+    async with Database(app_url, most=2, stall_seconds=0.2) as database:
+        with pytest.raises(Unavailable):
+            async with database.transaction(LOCAL_TENANT) as connection:
+                await connection.execute("update tenant set daily_spend_usd = 1")
+                await asyncio.sleep(0.5)
+                await connection.execute("select 1")
+        with psycopg.connect(owner_url, autocommit=True, options="-c lock_timeout=500") as owner:
+            owner.execute("update app.tenant set daily_spend_usd = null")
+
+
+async def test_a_cut_connection_is_unavailable_once_and_then_replaced(app_url: str, owner_url: str) -> None:
+    async with Database(app_url, most=1) as database:
+        with pytest.raises(Unavailable):
+            async with database.transaction(LOCAL_TENANT) as connection:
+                with psycopg.connect(owner_url, autocommit=True) as owner:
+                    owner.execute("select pg_terminate_backend(%s)", (connection.info.backend_pid,))
+                await connection.execute("select 1")
+        async with database.transaction(LOCAL_TENANT) as connection:
+            assert await (await connection.execute("select 1")).fetchone() == (1,)
