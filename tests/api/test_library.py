@@ -96,6 +96,12 @@ async def test_a_body_that_is_no_form_with_files_is_refused_with_a_remedy(api: A
         assert response.json()["remedy"]
 
 
+async def test_a_collection_that_would_be_ignored_is_refused(api: Api) -> None:
+    sent = await api.http.post("/api/v1/library", files=[part("a.md", TEXT)], data={"collection": "papers"})
+    assert (sent.status_code, sent.json()["field"]) == (422, "collection")
+    assert (await api.http.get("/api/v1/library")).json()["total"] == 0
+
+
 async def test_a_hostile_file_name_is_only_a_name(api: Api) -> None:
     files = [part("../../etc/passwd.md", TEXT), part("C:\\x\\y.md", TEXT), part("a\tb.md", TEXT)]
     outcomes = (await api.http.post("/api/v1/library", files=files)).json()["files"]

@@ -34,7 +34,6 @@ class Sent:
     files: tuple[UploadFile, ...]
     too_large: frozenset[int]
     """Indexes in `files` of those that were longer than `MOST_FILE`; their content was dropped."""
-    collection: str
 
 
 class _CountingParser(MultiPartParser):
@@ -76,12 +75,11 @@ def _sent(form: FormData) -> Sent:
     files = tuple(part for part in form.getlist("files") if isinstance(part, UploadFile))
     if not files:
         raise Refusal(422, "invalid_input", "The form holds no file.", REMEDY, "files")
-    collection = form.get("collection", "")
-    if not isinstance(collection, str) or len(collection) > 500:
-        raise Refusal(422, "invalid_input", "Not a collection's name.", "Send at most 500 characters.", "collection")
-    for text in (collection, *(file.filename or "" for file in files)):
+    if form.get("collection"):
+        raise Refusal(422, "invalid_input", "Uploads have no collection.", "Leave it out.", "collection")
+    for text in (file.filename or "" for file in files):
         refuse_nul(text, "files")
-    return Sent(files, frozenset(i for i, f in enumerate(files) if (f.size or 0) > MOST_FILE), collection)
+    return Sent(files, frozenset(i for i, f in enumerate(files) if (f.size or 0) > MOST_FILE))
 
 
 async def taken_in(database: Database, tenant: UUID, sent: Sent) -> list[UploadedOut]:

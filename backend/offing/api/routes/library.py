@@ -37,7 +37,6 @@ UPLOAD: dict[str, Any] = {
                             "items": {"type": "string", "format": "binary"},
                             "description": "PDF, HTML, Markdown, plain text or DOCX; 25 MB each.",
                         },
-                        "collection": {"type": "string", "maxLength": 500, "default": ""},
                     },
                 }
             }
