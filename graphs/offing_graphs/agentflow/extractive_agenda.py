@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from offing.sdk import shortened
 from offing_graphs.agentflow.extractive_question import compares, key_phrases
-from offing_graphs.agentflow.extractive_quotes import Hit, Pool, measure, pool_of, weights_of
+from offing_graphs.agentflow.extractive_lines import Pool, pool_of
+from offing_graphs.agentflow.extractive_measure import Hit, measure, weights_of
 from offing_graphs.agentflow.extractive_sums import expression
 from offing_graphs.agentflow.extractive_words import terms
 from offing_graphs.agentflow.shapes import Card, Coverage, Piece, Record

@@ -10,16 +10,12 @@ from dataclasses import dataclass
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, ReportDraft, StopReason, shortened
 from offing_graphs.agentflow.extractive_agenda import CALCULATE, OTHER_FORMS, SEARCH, Standing, standings
 from offing_graphs.agentflow.extractive_question import compares
-from offing_graphs.agentflow.extractive_quotes import (
-    LONGEST_QUOTE,
-    Hit,
-    Line,
-    asks_for_list,
-    cut_short,
-    distinct,
-    is_dangling,
-)
+from offing_graphs.agentflow.extractive_form import LONGEST_QUOTE, cut_short, is_dangling
+from offing_graphs.agentflow.extractive_lines import Line
+from offing_graphs.agentflow.extractive_measure import Hit
+from offing_graphs.agentflow.extractive_quotes import distinct
 from offing_graphs.agentflow.extractive_split import Kind, Unit, is_header, plain, units
+from offing_graphs.agentflow.extractive_wants import asks_for_list, asks_for_steps
 from offing_graphs.agentflow.shapes import Piece, Record, WriterInput
 
 QUOTES = 4
@@ -59,6 +55,7 @@ EARLY = {
     StopReason.ASKED_TO_WRITE: "a person asked for what there is",
 }
 
+_IMPORT = re.compile(r"\s*(?:import\b|from\s+\S+\s+import\b|#include\b|using\s|.*=\s*require\()")
 _MARKER = re.compile(r"\[(E\d+(?:\s*[,;]\s*E\d+)*)\]")
 
 
@@ -135,7 +132,7 @@ def _quotes(s: Standing) -> list[Quote]:
     most = (LISTED if asks_for_list(s.part) else QUOTES) if s.covered else 2
     near = [h for h in s.hits if h.line.unit.kind is not Kind.ROW]
     chosen = distinct(fitting if s.covered else near, most, least)
-    how = s.part.lower().startswith(("how", "show", "example"))
+    how = asks_for_steps(s.part)
     quotes = [q for hit in chosen for q in (*_header(hit.line), _whole(hit.line), *_following(hit.line, how))]
     return _merged(quotes)
 
@@ -188,6 +185,8 @@ def _following(line: Line, how: bool) -> list[Quote]:
 
 def _short(line: Line, unit: Unit) -> bool:
     code = line.piece.text[unit.start : unit.end]
+    if all(_IMPORT.match(row) for row in code.splitlines() if row.strip()):
+        return False
     return len(code) <= CODE_LENGTH and code.count("\n") < CODE_LINES
 
 
