@@ -46,9 +46,6 @@ async def create_run(
 ) -> RunOut:
     """Submit a question. Answers as soon as the run is stored; follow it with its events."""
     request = _request(held, wanted, idempotency_key)
-    if request.thread is not None:
-        # The reference alone would not tell: foreign keys see the rows of every tenant.
-        await views.thread(held.database, caller.tenant, request.thread)
     made = await runs.submit(
         held.database,
         held.hints,
