@@ -27,6 +27,7 @@ from offing.storage.checkpoints import FencedSaver
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
 from offing.telemetry.logs import bound
+from offing.telemetry.redaction import redact
 from offing.tools import registry
 from offing.tools.tool import ToolScope
 from offing_workers.context import SliceContext
@@ -202,7 +203,7 @@ class Slice:
             raise
         except Exception as error:
             log.exception("the graph raised", run=str(self._fence.run), graph=graph.name)
-            detail = f"{type(error).__name__}: {error}"
+            detail = redact(f"{type(error).__name__}: {error}")
             return await self._end(context, saver, graph, RunStatus.FAILED, StopReason.GRAPH_ERROR, detail)
         finally:
             timer.cancel()
