@@ -10,23 +10,31 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 
 
+async def stand_still(database: Database) -> None:
+    async with database.transaction(LOCAL_TENANT) as connection:
+        await connection.execute("update tenant set daily_spend_usd = 1")
+        await asyncio.sleep(0.5)
+        await connection.execute("select 1")
+
+
 async def test_who_stands_still_inside_a_transaction_loses_its_locks_and_is_told(app_url: str, owner_url: str) -> None:
     async with Database(app_url, most=2, stall_seconds=0.2) as database:
         with pytest.raises(Unavailable):
-            async with database.transaction(LOCAL_TENANT) as connection:
-                await connection.execute("update tenant set daily_spend_usd = 1")
-                await asyncio.sleep(0.5)
-                await connection.execute("select 1")
+            await stand_still(database)
         with psycopg.connect(owner_url, autocommit=True, options="-c lock_timeout=500") as owner:
             owner.execute("update app.tenant set daily_spend_usd = null")
+
+
+async def be_cut_off(database: Database, owner_url: str) -> None:
+    async with database.transaction(LOCAL_TENANT) as connection:
+        with psycopg.connect(owner_url, autocommit=True) as owner:
+            owner.execute("select pg_terminate_backend(%s)", (connection.info.backend_pid,))
+        await connection.execute("select 1")
 
 
 async def test_a_cut_connection_is_unavailable_once_and_then_replaced(app_url: str, owner_url: str) -> None:
     async with Database(app_url, most=1) as database:
         with pytest.raises(Unavailable):
-            async with database.transaction(LOCAL_TENANT) as connection:
-                with psycopg.connect(owner_url, autocommit=True) as owner:
-                    owner.execute("select pg_terminate_backend(%s)", (connection.info.backend_pid,))
-                await connection.execute("select 1")
+            await be_cut_off(database, owner_url)
         async with database.transaction(LOCAL_TENANT) as connection:
             assert await (await connection.execute("select 1")).fetchone() == (1,)
