@@ -7,6 +7,7 @@ from rich.console import Console
 
 from offing.cli.hooks import hooks, login_link
 from offing.cli.hooks import migrate as apply_migrations
+from offing.cli.logline import log_line
 from offing.local import background, stack
 from offing.local.doctor import Check, Probes, examine
 from offing.local.servers import local_servers
@@ -91,4 +92,6 @@ def say(text: str) -> None:
 
 
 def echo(name: str, line: str) -> None:
-    print(f"{name:>8} | {line}", file=sys.stderr, flush=True)
+    """A line that one of our processes wrote: as it is for a machine, readable for a person."""
+    shown = log_line(line) if sys.stderr.isatty() else line
+    print(f"{name:>8} | {shown}", file=sys.stderr, flush=True)
