@@ -44,6 +44,10 @@ def transport_options() -> dict[str, Any]:
     }
 
 
+AT_ONCE = {"max_retries": 0, "interval_start": 0, "interval_step": 0, "interval_max": 0, "socket_timeout": 1}
+"""A hint that cannot be sent at once is dropped; the sweeper makes up for it."""
+
+
 class CeleryWake:
     """Publishes by task name, off the event loop, because kombu's connection blocks."""
 
@@ -52,7 +56,7 @@ class CeleryWake:
 
         self._app = Celery("offing", broker=broker_url(redis_url), set_as_current=False)
         self._app.conf.update(
-            broker_transport_options=transport_options(),
+            broker_transport_options=transport_options() | AT_ONCE,
             task_ignore_result=True,
             task_serializer="json",
             broker_connection_retry=False,

@@ -1866,7 +1866,61 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** ThreadPage */
+        /**
+         * ThreadPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "id": "01980000-0000-7000-8000-00000000000b",
+         *           "runs": [
+         *             {
+         *               "budget": {
+         *                 "seconds": 600,
+         *                 "tokens": 200000,
+         *                 "turns": 12,
+         *                 "usd": 0.5
+         *               },
+         *               "created_at": "2026-11-21T09:00:00Z",
+         *               "deadline": null,
+         *               "ended_at": null,
+         *               "engines": {
+         *                 "planner": {
+         *                   "api_base": "",
+         *                   "engine": "extractive",
+         *                   "max_tokens": 2048,
+         *                   "model": "",
+         *                   "options": {},
+         *                   "temperature": null,
+         *                   "timeout_seconds": 120
+         *                 }
+         *               },
+         *               "error": null,
+         *               "graph": "agentflow",
+         *               "graph_version": "3f1c",
+         *               "id": "01980000-0000-7000-8000-00000000000a",
+         *               "last_seq": 9,
+         *               "question": "How does undici reuse connections?",
+         *               "spent": {
+         *                 "seconds": 1.4,
+         *                 "tokens": 0,
+         *                 "turns": 2,
+         *                 "usd": 0
+         *               },
+         *               "started_at": "2026-11-21T09:00:00Z",
+         *               "status": "running",
+         *               "stop_reason": null,
+         *               "thread_id": "01980000-0000-7000-8000-00000000000b",
+         *               "title": null,
+         *               "waiting_for": null
+         *             }
+         *           ],
+         *           "title": "How does undici reuse connections?"
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
         ThreadPage: {
             /** Items */
             items: components["schemas"]["ThreadOut"][];
@@ -2018,13 +2072,19 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events as they happen. */
+            /** @description Each event as it happens. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": {
+                        data: string;
+                        /** @enum {string} */
+                        event: "step" | "run" | "live" | "end";
+                        /** @description Of `step` events only: where to go on, as Last-Event-ID. */
+                        id?: string;
+                    };
                 };
             };
             /** @description No usable key or session. */
@@ -2333,8 +2393,6 @@ export interface operations {
         requestBody: {
             content: {
                 "multipart/form-data": {
-                    /** @default  */
-                    collection?: string;
                     /** @description PDF, HTML, Markdown, plain text or DOCX; 25 MB each. */
                     files: string[];
                 };
@@ -2754,6 +2812,15 @@ export interface operations {
             };
             /** @description There is no such source or text. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A run that has read it is still going on. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3235,13 +3302,19 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events as they happen. */
+            /** @description Each event as it happens. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": {
+                        data: string;
+                        /** @enum {string} */
+                        event: "step" | "run" | "live" | "end";
+                        /** @description Of `step` events only: where to go on, as Last-Event-ID. */
+                        id?: string;
+                    };
                 };
             };
             /** @description No usable key or session. */
