@@ -23,12 +23,13 @@ SEED = int(os.environ.get("CHAOS_SEED", "0"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes `moment` runs once for each of `--moments`."""
-    if "moment" in metafunc.fixturenames:
-        fault = metafunc.function.__name__.removeprefix("test_").replace("_", " ")
-        count = int(str(metafunc.config.getoption("--moments")))
-        moments = [Moment(fault, n, SEED) for n in range(1, count + 1)]
-        metafunc.parametrize("moment", moments, ids=[f"moment-{m.number}-seed-{m.seed}" for m in moments])
+    """A test that takes `moment` runs once for each of `--moments`, one that takes `rare_moment` for every fourth."""
+    count = int(str(metafunc.config.getoption("--moments")))
+    for name, times in (("moment", count), ("rare_moment", max(1, count // 4))):
+        if name in metafunc.fixturenames:
+            fault = metafunc.function.__name__.removeprefix("test_").replace("_", " ")
+            moments = [Moment(fault, n, SEED) for n in range(1, times + 1)]
+            metafunc.parametrize(name, moments, ids=[f"moment-{m.number}-seed-{m.seed}" for m in moments])
 
 
 @contextmanager

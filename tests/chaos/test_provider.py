@@ -58,10 +58,8 @@ async def begun(client: Client, provider: WireServer, moment: Moment) -> Trial:
     return trial
 
 
-async def until_asked(provider: WireServer, requests: int) -> None:
-    async with asyncio.timeout(40):
-        while len(provider.requests) < requests:
-            await asyncio.sleep(0.01)
+async def until_asked(stage: Stage, provider: WireServer, requests: int) -> None:
+    await asyncio.to_thread(stage.until, f"{requests} requests", lambda: len(provider.requests) >= requests, 40)
 
 
 async def expect_paid_once(trial: Trial, provider: WireServer, losses: int) -> None:
@@ -78,16 +76,16 @@ async def expect_paid_once(trial: Trial, provider: WireServer, losses: int) -> N
     ((reserved, used),) = stage.rows("select reserved, used from app.spend")
     paid = sum(u for (u,) in stage.rows("select usd from app.run"))
     assert reserved == 0, trial.moment
-    assert paid <= used <= paid + Decimal("0.001") * losses * trial.moment.number, trial.moment
+    assert paid <= used <= paid + Decimal("0.001"), trial.moment
 
 
 async def test_worker_killed_while_a_provider_answers(
-    stage: Stage, client: Client, provider: WireServer, moment: Moment
+    stage: Stage, client: Client, provider: WireServer, rare_moment: Moment
 ) -> None:
     worker = await asyncio.to_thread(stage.lone_worker)
-    trial = await begun(client, provider, moment)
+    trial = await begun(client, provider, rare_moment)
     spare = stage.spawn_worker()
-    await until_asked(provider, moment.dice.randint(3, 50))
+    await until_asked(stage, provider, rare_moment.dice.randint(3, 50))
     trial.strike()
     worker.kill()
     await asyncio.to_thread(spare.await_ready)
@@ -95,11 +93,11 @@ async def test_worker_killed_while_a_provider_answers(
 
 
 async def test_postgres_killed_while_a_provider_answers(
-    stage: Stage, client: Client, provider: WireServer, moment: Moment
+    stage: Stage, client: Client, provider: WireServer, rare_moment: Moment
 ) -> None:
     await asyncio.to_thread(stage.lone_worker)
-    trial = await begun(client, provider, moment)
-    await until_asked(provider, moment.dice.randint(3, 50))
+    trial = await begun(client, provider, rare_moment)
+    await until_asked(stage, provider, rare_moment.dice.randint(3, 50))
     trial.strike()
     await asyncio.to_thread(stage.kill_server, "postgres", signal.SIGKILL)
     await asyncio.to_thread(stage.restart, "postgres")
