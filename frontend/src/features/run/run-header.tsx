@@ -77,8 +77,8 @@ function Doing({ run, now }: { run: RunDetail; now: number }) {
       </>
     );
   }
-  if (run.status === "paused") return <>{run.waiting_for ?? "until you resume it"}</>;
-  if (run.status === "waiting") return <>for {run.waiting_for ?? "something it does not name"}</>;
+  if (run.status === "paused") return <>waits for {run.waiting_for ?? "a person to resume it"}</>;
+  if (run.status === "waiting") return <>waits for {run.waiting_for ?? "something it does not name"}</>;
   if (!run.live) return <>between two steps</>;
   const { verb, object } = doingWords(run.live.doing);
   return (
