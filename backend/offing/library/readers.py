@@ -9,7 +9,7 @@ import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -96,7 +96,8 @@ class Reader:
         try:
             await asyncio.wait_for(process.wait(), 0 if at_once else 2)
         except TimeoutError:
-            process.kill()
+            with suppress(ProcessLookupError):  # it may have ended in the meantime
+                process.kill()
             await process.wait()
 
 
