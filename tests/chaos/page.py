@@ -16,7 +16,7 @@ from offing.storage.migrate import LOCAL_TENANT
 from tests.api.sse import Event, following
 from tests.chaos.stage import Stage
 from tests.chaos.trial import Client, Kind, Subject, request_of
-from tests.workers.processes import GRAPHS, LEASE, ROOT
+from tests.workers.processes import GRAPHS, LEASE, with_tests
 
 
 def start_api(stage: Stage) -> str:
@@ -28,7 +28,7 @@ def start_api(stage: Stage) -> str:
         "OFFING_PORT": str(port),
         "OFFING_GRAPHS": GRAPHS,
         "OFFING_LEASE_SECONDS": str(LEASE),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": with_tests(),
         "HOME": str(stage.folder),
     }
     log, ready = stage.folder / "api.log", stage.folder / "api.ready"

@@ -28,6 +28,7 @@ async def test_api_killed(
         trial.subjects = [await submit(http, kind, trial.next_seed()) for kind in kinds]
         watchers = [Watcher(http, s.run) for s in trial.subjects]
         watching = [asyncio.create_task(w.watch()) for w in watchers]
+        await asyncio.to_thread(trial.until_at_work)
         await asyncio.to_thread(trial.until_calls, trial.subjects[0], dice.randint(3, 45))
 
         late = trial.next_seed()

@@ -67,6 +67,11 @@ class Trial:
         """Wait until a run has made so many calls."""
         self.stage.until(f"{calls} calls", lambda: len(self.stage.asked(subject.seed)) >= calls)
 
+    def until_at_work(self) -> None:
+        """Wait until every run has a call behind it."""
+        for subject in self.subjects:
+            self.until_calls(subject, 2)
+
     def strike(self) -> None:
         self.struck_at = datetime.now(UTC)
 
@@ -157,8 +162,7 @@ class Client:
         trial = Trial(self.stage, moment)
         for kind in kinds:
             trial.subjects.append(await self.submit(kind, trial.next_seed()))
-        for subject in trial.subjects:
-            await asyncio.to_thread(trial.until_calls, subject, 2)
+        await asyncio.to_thread(trial.until_at_work)
         return trial
 
 
