@@ -1,6 +1,6 @@
 """`make bench`: measures, prints, and writes docs/benchmarks.md between its marks.
 
-`python -m tests.bench [latency|throughput|turns|supersteps|long|waiting …]` measures a part and writes nothing.
+`python -m tests.bench [latency|throughput|turns|supersteps|long|waiting|ask …]` measures a part and writes nothing.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from offing.local.servers import Servers
+from tests.bench.asking import cold_and_warm
 from tests.bench.figures import Figure, machine, table
 from tests.bench.long import long_run
 from tests.bench.platform import client, measured_stack
@@ -19,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -->"
 
-PARTS = ("latency", "throughput", "turns", "supersteps", "long", "waiting")
+PARTS = ("latency", "throughput", "turns", "supersteps", "long", "waiting", "ask")
 
 
 def worker_pid() -> int:
@@ -53,12 +54,14 @@ async def waiting(servers: Servers) -> list[Figure]:
 def main() -> None:
     parts, about = set(sys.argv[1:]) or set(PARTS), machine()
     figures: list[Figure] = []
-    if parts - {"waiting"}:
+    if parts - {"waiting", "ask"}:
         with measured_stack() as servers:
             figures += asyncio.run(shipped(parts, servers))
     if "waiting" in parts:
         with measured_stack(OFFING_WORKER_CONCURRENCY=str(RUNS)) as servers:
             figures += asyncio.run(waiting(servers))
+    if "ask" in parts:
+        figures += cold_and_warm()
     text = f"Measured on {about}.\n\n{table(figures)}\n"
     print(text)
     if parts == set(PARTS):
