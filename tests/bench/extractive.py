@@ -180,9 +180,7 @@ def main() -> None:
     parser.add_argument("--folder", choices=("demo", "readmes"))
     parser.add_argument("--misses", action="store_true")
     parser.add_argument("--all-misses", action="store_true")
-    parser.add_argument(
-        "--show", default="", metavar="WORDS", help="only these questions, with reports"
-    )
+    parser.add_argument("--show", default="", metavar="WORDS", help="only these questions, with reports")
     options = parser.parse_args()
     for folder in [options.folder] if options.folder else ["demo", "readmes"]:
         asyncio.run(measure(folder, options))

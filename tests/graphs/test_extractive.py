@@ -49,6 +49,11 @@ from tests.graphs.stand_in import NAMES, SPECS, StandIn, carry_out
             [f"What are the {x} of the harbour" for x in ("fees", "rules", "hours")],
         ),
         ("How do hooks and decorators work?", ["How do hooks work", "How do decorators work"]),
+        (
+            "Compare how fastify and undici handle timeouts, and which defaults do they use?",
+            ["How fastify handles timeouts", "How undici handles timeouts", "Which defaults do they use (timeouts)"],
+        ),
+        ("Compare how cats and dogs sleep", ["How cats sleep", "How dogs sleep"]),
         ("How do I use it with certificates, cookies and interceptors?", None),
         (
             "What is the Tern? How many people does it carry?",

@@ -5,15 +5,15 @@ recorded memory and passages.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from offing.sdk import shortened
-from offing_graphs.agentflow.extractive_question import compares, key_phrases
-from offing_graphs.agentflow.extractive_lines import Pool, pool_of
+from offing_graphs.agentflow.extractive_lines import Pool, held_in_paragraph, pool_of
 from offing_graphs.agentflow.extractive_measure import Hit, measure, weights_of
+from offing_graphs.agentflow.extractive_question import compares, key_phrases
 from offing_graphs.agentflow.extractive_sums import expression
-from offing_graphs.agentflow.extractive_words import terms
+from offing_graphs.agentflow.extractive_words import Term, terms
 from offing_graphs.agentflow.shapes import Card, Coverage, Piece, Record
 
 OTHER_FORMS = "Look again with other forms of"
@@ -23,13 +23,15 @@ SEARCH, READ, CALCULATE = "search_library", "read_source", "calculate"
 COVERED = 0.56
 """Weight of a part's words that its best passages must hold together."""
 COVERED_BY_ONE = 0.5
-"""Weight that one sentence must hold, with its heading."""
+"""Weight that one sentence must hold with its heading, and one paragraph of the telling words alone."""
 KNOWN = 0.65
 """Weight of a part's words that any passage must hold at all."""
 OWN_WORDS = 0.2
 """Weight that the sentence must hold itself."""
 WORTH_READING = 0.4
 """Score from which the text around a hit is read."""
+WIDENED = 2
+"""Parts that are looked up a second time in any case."""
 READ_RANK = 2
 """Place that the text around a hit counts as having in the search's order."""
 BARREN = 3
@@ -60,6 +62,8 @@ class Standing:
     missing: tuple[str, ...]
     """Its words that no sentence holds, the weak ones left out."""
     covered: bool
+    unsaid: tuple[str, ...] = ()
+    """Its telling words that the best paragraphs do not hold in any form."""
 
     def coverage(self) -> Coverage:
         ids = tuple(dict.fromkeys(h.line.piece.id for h in self.hits[:3])) if self.covered else ()
@@ -128,8 +132,19 @@ def _standing(part: str, pool: Pool, memory: Sequence[Record]) -> Standing:
     total = sum(weights.values()) or 1.0
     absent = [t for t in weights if not t.weak and not pool.holds(t)]
     known = 1 - sum(weights[t] for t in absent) / total
-    covered = held / total >= COVERED and known >= KNOWN and any(h.with_heading >= COVERED_BY_ONE for h in best)
-    return Standing(part, hits, held / total, tuple(t.shown for t in absent), covered)
+    together, unsaid = _together(hits[:5], weights, pool)
+    enough = held / total >= COVERED and known >= KNOWN and together >= COVERED_BY_ONE
+    covered = enough and any(h.with_heading >= COVERED_BY_ONE for h in best)
+    return Standing(part, hits, held / total, tuple(t.shown for t in absent), covered, unsaid)
+
+
+def _together(best: Sequence[Hit], weights: Mapping[Term, float], pool: Pool) -> tuple[float, tuple[str, ...]]:
+    """Weight of the telling words that one paragraph holds with its place, 0 to 1, and those that none holds."""
+    telling = {t: w for t, w in weights.items() if not t.weak and not pool.names_a_shelf(t)} or dict(weights)
+    total = sum(telling.values()) or 1.0
+    shares = [sum(w * held_in_paragraph(t, h.line) for t, w in telling.items()) / total for h in best]
+    unsaid = [t.shown for t in telling if not any(held_in_paragraph(t, h.line) > 0 for h in best)]
+    return max(shares, default=0.0), tuple(unsaid)
 
 
 def ranks_for(part: str, memory: Sequence[Record]) -> dict[str, float]:
@@ -152,6 +167,8 @@ def _moves(question: str, standings: Sequence[Standing], pool: Pool, memory: Seq
     for s in parts:
         why = "Nothing has been looked up for this part yet."
         yield Move(SEARCH, f"query: {s.part}", f"Find passages on: {s.part}", why, needed=True)
+    for s in parts[:WIDENED]:
+        yield from _again(s, _subject(s, pool), "Words that are everywhere hide other passages.", True)
     for s in parts:
         yield from _reading(s, memory)
     uncovered = [s for s in parts if not s.covered]
@@ -176,9 +193,16 @@ def _reading(s: Standing, memory: Sequence[Record]) -> Iterator[Move]:
         )
 
 
-def _again(s: Standing, query: str, why: str) -> Iterator[Move]:
+def _again(s: Standing, query: str, why: str, needed: bool = False) -> Iterator[Move]:
     if query and query.lower() != s.part.lower():
-        yield Move(SEARCH, f"query: {query}", f"Look again with the words {query!r} for: {s.part}", why)
+        yield Move(SEARCH, f"query: {query}", f"Look again with the words {query!r} for: {s.part}", why, needed)
+
+
+def _subject(s: Standing, pool: Pool) -> str:
+    """The telling words of a part without those that are in most sources. Empty: there are none of either."""
+    found = [t for t in terms(s.part) if not t.weak]
+    kept = [t for t in found if not pool.is_everywhere(t)]
+    return " ".join(t.shown for t in kept) if 0 < len(kept) < len(found) else ""
 
 
 def _other_forms(s: Standing) -> Iterator[Move]:

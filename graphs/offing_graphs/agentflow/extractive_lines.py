@@ -24,6 +24,8 @@ LEAST_POOL = 40
 """Sentences that a pool counts as having at least, so that few passages do not make every word common."""
 FLAT = 0.45
 """Weight of a word that is everywhere; one that is nowhere weighs 1."""
+WHOLE = 420
+"""Code points up to which a paragraph is quoted whole."""
 WINDOW = 1_500
 """Code points from which a passage is a window that may begin and end in mid-sentence."""
 
@@ -42,6 +44,8 @@ class Line:
     title: Stems
     """Of the source's title and path."""
     around: Stems
+    block: Stems
+    """Of its whole paragraph or list item, where that is short enough to be quoted whole; else of itself."""
     leads: bool
     """It is the first prose under its heading."""
     follows: bool
@@ -83,6 +87,11 @@ class Pool:
         """Some line, heading or title holds at least half of the term."""
         return any(held_with_place(term, line) >= 0.5 for line in self.lines)
 
+    def is_everywhere(self, term: Term) -> bool:
+        """It is the name of a folder, or in most of several sources."""
+        held = sum(term.within(source) >= 1 for source in self.sources.values())
+        return self.names_a_shelf(term) or (held >= COMMON and held * 3 >= 2 * len(self.sources))
+
     def names_a_shelf(self, term: Term) -> bool:
         """The term is the name of a folder, such as a product's, and so says where to look."""
         return any(term.within(shelf) >= 0.9 for shelf in self.shelves.values())
@@ -91,6 +100,11 @@ class Pool:
 def held_with_place(term: Term, line: Line) -> float:
     """How far a line holds a term, itself or through its heading and title."""
     return max(term.within(line.stems), term.within(line.heading), term.within(line.title))
+
+
+def held_in_paragraph(term: Term, line: Line) -> float:
+    """How far the paragraph of a line holds a term, itself or through its heading and title."""
+    return max(held_with_place(term, line), term.within(line.block))
 
 
 def pool_of(pieces: Iterable[Piece]) -> Pool:
@@ -160,9 +174,27 @@ def _read(piece: Piece) -> tuple[Line, ...]:
             around = _joined(seen[max(0, n - NEIGHBOURS) : n + NEIGHBOURS + 1])
             follows = n > 0 and all_units[n - 1].block == unit.block
             under = _joined((heading, columns)) if columns else heading
-            found.append(Line(piece, unit, text, seen[n], sequence(text), under, title, around, leads, follows))
+            block = _joined([seen[m] for m in _block(all_units, n)])
+            found.append(Line(piece, unit, text, seen[n], sequence(text), under, title, around, block, leads, follows))
             leads = leads and unit.kind is Kind.CODE
     return tuple(found)
+
+
+def _block(all_units: Sequence[Unit], at: int) -> range:
+    """The units of a paragraph or item that can be quoted whole; else the one unit."""
+    first, last = block_of(all_units, at)
+    whole = all_units[last].end - all_units[first].start <= WHOLE
+    return range(first, last + 1) if whole else range(at, at + 1)
+
+
+def block_of(all_units: Sequence[Unit], at: int) -> tuple[int, int]:
+    """The first and the last unit of the block that a unit belongs to."""
+    first = last = at
+    while first and all_units[first - 1].block == all_units[at].block:
+        first -= 1
+    while last + 1 < len(all_units) and all_units[last + 1].block == all_units[at].block:
+        last += 1
+    return first, last
 
 
 _lines_of = cast("Callable[[Piece], tuple[Line, ...]]", lru_cache(maxsize=2_048)(_read))

@@ -6,10 +6,11 @@ stands under, from its neighbours, and from the search's own order. Knows neithe
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from offing_graphs.agentflow.extractive_form import readable
+from offing_graphs.agentflow.extractive_kin import like
 from offing_graphs.agentflow.extractive_lines import Line, Pool
 from offing_graphs.agentflow.extractive_split import Kind
 from offing_graphs.agentflow.extractive_wants import asks_for_list, asks_what_it_is, wanted
@@ -19,6 +20,8 @@ UNDER_HEADING = 0.75
 """What a word counts that stands in the heading and not in the sentence."""
 IN_TITLE = 0.6
 """The same for the source's title."""
+BESIDE = 0.6
+"""The same for the rest of its paragraph."""
 NEARBY = 0.4
 """The same for the neighbours."""
 IN_SOURCE = 0.3
@@ -79,7 +82,7 @@ def measure(question: str, pool: Pool, ranks: Mapping[str, float] | None = None)
 def weights_of(question: str, pool: Pool) -> dict[Term, float]:
     """What each word of a question counts."""
     scope = stems(" ".join(_SCOPE.findall(question))).words
-    asked = [with_kin(t, pool.vocabulary) for t in terms(question)]
+    asked = [replace(with_kin(t, pool.vocabulary), like=like(t.whole)) for t in terms(question)]
     shelves = {t for t in asked if pool.names_a_shelf(t)}
     if len(shelves) == len(asked):
         shelves.clear()
@@ -110,7 +113,7 @@ def named_shelves(asked: tuple[Term, ...], pool: Pool) -> frozenset[str]:
 
 
 def _hit(line: Line, asked: Asked) -> Hit | None:
-    own = sum(weight * term.within(line.stems) for term, weight in asked.weights.items())
+    own = sum(weight * _within(term, line) for term, weight in asked.weights.items())
     if own == 0:
         return None
     headed = sum(w * asked.pool.held(t, line) for t, w in asked.weights.items())
@@ -120,6 +123,11 @@ def _hit(line: Line, asked: Asked) -> Hit | None:
     context = sum(w * _in_context(t, line, source) for t, w in asked.weights.items())
     score = (0.6 * own + 0.4 * context) / asked.total + _bonus(line, asked)
     return Hit(line, score * _placed(line, source, asked) * readable(line), own / asked.total, headed / asked.total)
+
+
+def _within(term: Term, line: Line) -> float:
+    """A line is quoted with the rest of its paragraph, which counts a little less."""
+    return max(term.within(line.stems), BESIDE * term.within(line.block))
 
 
 def _placed(line: Line, source: Stems, asked: Asked) -> float:

@@ -28,6 +28,13 @@ _REQUEST = re.compile(
 )
 _BORDER = re.compile(r"(?<=[?\uff1f\u061f])\s*|(?<=[.!])\s+(?=[A-Z])|[;\n\u3002]+\s*")
 _ASKING = re.compile(rf"(?:{_ASKS}|{_TASKS})\b", re.IGNORECASE)
+_COMPARED_HOW = re.compile(
+    r"^(?:(?:compare|contrast|say|describe|explain|show)\s+)?(?P<head>how|what|why|when|where)\s+"
+    r"(?P<a>\w\S*(?:\s\w\S*)?)\s+(?:and|versus|vs\.?)\s+(?P<b>\w\S*)\s+(?P<tail>\w+\b.*)$",
+    re.IGNORECASE,
+)
+"""`compare how A and B handle C`: the same is asked of both."""
+_PLURAL = re.compile(r"(?:do|does|did|are|is|can|should|will|many|much|long|often)\b", re.IGNORECASE)
 _AND_ASKS = re.compile(
     r"(?:\s*,\s*(?:and|but|or)?\s*|\s+and\s+(?:also\s+)?)(?=(?:how|what|why|when|where|which|who|whether)\b)",
     re.IGNORECASE,
@@ -121,9 +128,15 @@ def _polite_off(sentence: str) -> str:
 
 def _split(sentence: str) -> list[str]:
     """One sentence in its parts."""
-    compared = _comparison(sentence)
+    compared = (
+        []
+        if re.match(r"(?:compare|contrast)\s+(?:how|what|why|when|where)\b", sentence, re.I)
+        else _comparison(sentence)
+    )
     if compared:
         return compared
+    if both := _both(sentence):
+        return both
     clauses = [c.strip(" ,") for c in _AND_ASKS.split(sentence) if c.strip(" ,")]
     if len(clauses) > 1 and all(terms(c) for c in clauses):
         return [part for clause in clauses for part in _split(clause)]
@@ -132,6 +145,24 @@ def _split(sentence: str) -> list[str]:
         if match and (items := _items(match["list"])):
             return [f"{match['head']}{item}{match['tail']}" for item in items]
     return [sentence]
+
+
+def _both(sentence: str) -> list[str]:
+    """What is asked of two things, asked of each; then the clauses that follow. Empty: nothing is."""
+    first, *rest = [c.strip(" ,") for c in _AND_ASKS.split(sentence) if c.strip(" ,")] or [""]
+    match = _COMPARED_HOW.match(first)
+    if not match or _PLURAL.match(match["a"]) or not (terms(match["a"]) and terms(match["b"])):
+        return []
+    verb, _, rest_of = match["tail"].partition(" ")
+    about = rest_of or verb
+    sides = [f"{match['head']} {side} {_with_s(verb, side)} {rest_of}".strip() for side in (match["a"], match["b"])]
+    after = [part for clause in rest for part in _split(clause)]
+    return [*sides, *(f"{part} ({about})" for part in after)]
+
+
+def _with_s(verb: str, subject: str) -> str:
+    """The verb as it is said of one thing: Pool handles, hooks handle."""
+    return verb if subject.endswith("s") or verb.endswith("s") else f"{verb}s"
 
 
 def _items(listed: str) -> list[str]:
@@ -161,7 +192,11 @@ def _resolved(parts: Iterable[str], before: Sequence[str], question: str) -> lis
     """Parts that lean on what was said before, with that added in brackets."""
     found: list[str] = []
     for part in parts:
-        leans = _PRONOUN.search(part) or (not found and _ELLIPSIS.match(question)) or _is_bare(part, found)
+        leans = (
+            (not part.endswith(")") and bool(_PRONOUN.search(part)))
+            or (not found and _ELLIPSIS.match(question))
+            or _is_bare(part, found)
+        )
         subject = _subject([*before, *found]) if leans else ""
         known = {t.whole for t in terms(part)}
         missing = subject and not {t.whole for t in terms(subject)} <= known

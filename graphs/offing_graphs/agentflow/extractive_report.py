@@ -9,26 +9,28 @@ from dataclasses import dataclass
 
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, ReportDraft, StopReason, shortened
 from offing_graphs.agentflow.extractive_agenda import CALCULATE, OTHER_FORMS, SEARCH, Standing, standings
-from offing_graphs.agentflow.extractive_question import compares
 from offing_graphs.agentflow.extractive_form import LONGEST_QUOTE, cut_short, is_dangling
-from offing_graphs.agentflow.extractive_lines import Line
+from offing_graphs.agentflow.extractive_lines import WHOLE, Line, block_of
 from offing_graphs.agentflow.extractive_measure import Hit
+from offing_graphs.agentflow.extractive_question import compares
 from offing_graphs.agentflow.extractive_quotes import distinct
 from offing_graphs.agentflow.extractive_split import Kind, Unit, is_header, plain, units
 from offing_graphs.agentflow.extractive_wants import asks_for_list, asks_for_steps
 from offing_graphs.agentflow.shapes import Piece, Record, WriterInput
 
-QUOTES = 4
+QUOTES = 5
 """Quotes a section at most."""
+NEAREST = 3
+"""Quotes where no passage answers."""
 LISTED = 7
 """Quotes where several things are asked for."""
 LEAST = 0.42
 """Score under which a sentence is not quoted as an answer."""
-NEAR_BEST = 0.62
+NEAR_BEST = 0.5
 """Share of the best sentence's score that the others must reach."""
-OWN_SHARE = 0.28
+OWN_SHARE = 0.2
 """Weight of the question's words that a quote must hold itself."""
-SHARE = 0.48
+SHARE = 0.42
 """Weight that it must hold with its heading."""
 CLOSEST = 0.38
 """Score under which a sentence is not even shown as the closest."""
@@ -42,6 +44,7 @@ HOW_MADE = (
     "This report was made without a language model. It quotes sentences that share words with the question; it does "
     "not reason, compare or conclude. Read a quote in its place before you rely on it."
 )
+ONE_PART, CLOSEST_PART = "What the documents say", "The closest passages"
 NOTHING = "Nothing in the documents answers this question."
 NOT_DIRECTLY = "No passage answers this directly; the closest ones are quoted below."
 EARLY = {
@@ -117,10 +120,16 @@ def _sections(found: Sequence[Standing], any_covered: bool) -> tuple[DraftSectio
             chosen = _quotes(s)
             quotes = [q for q in chosen if q.place not in used] or (chosen[:1] if s.covered else [])
             used |= {q.place for q in quotes}
-            heading = s.part if s.covered else f"Closest to: {s.part}"
             if quotes:
-                sections.append(DraftSection(heading=heading, sentences=tuple(_placed(quotes))))
+                sections.append(DraftSection(heading=_heading(s, len(found)), sentences=tuple(_placed(quotes))))
     return tuple(sections)
+
+
+def _heading(s: Standing, parts: int) -> str:
+    """A single part would only repeat the report's title."""
+    if parts == 1:
+        return ONE_PART if s.covered else CLOSEST_PART
+    return s.part if s.covered else f"Closest to: {s.part}"
 
 
 def _quotes(s: Standing) -> list[Quote]:
@@ -129,7 +138,7 @@ def _quotes(s: Standing) -> list[Quote]:
         return []
     least = max(LEAST, NEAR_BEST * s.hits[0].score) if s.covered else CLOSEST
     fitting = [h for h in s.hits if _fits(h)] or ([] if compares(s.part) else list(s.hits[:1]))
-    most = (LISTED if asks_for_list(s.part) else QUOTES) if s.covered else 2
+    most = (LISTED if asks_for_list(s.part) else QUOTES) if s.covered else NEAREST
     near = [h for h in s.hits if h.line.unit.kind is not Kind.ROW]
     chosen = distinct(fitting if s.covered else near, most, least)
     how = asks_for_steps(s.part)
@@ -144,15 +153,17 @@ def _fits(hit: Hit) -> bool:
 
 
 def _whole(line: Line) -> Quote:
-    """The sentence with those of its paragraph that follow it, and the one before where it leans on that."""
+    """The whole paragraph where it is short; else the sentence with what it leans on and some that follow it."""
     all_units, at = _position(line)
+    first, last = block_of(all_units, at)
+    if all_units[last].end - all_units[first].start <= WHOLE:
+        return Quote(line.piece, all_units[first].start, all_units[last].end)
     start, end = line.unit.start, line.unit.end
-    before = all_units[at - 1] if at else None
-    if before and is_dangling(line.text) and before.block == line.unit.block and end - before.start <= LONGEST_QUOTE:
+    before = all_units[at - 1] if at > first else None
+    if before and is_dangling(line.text) and end - before.start <= LONGEST_QUOTE:
         start = before.start
-    for unit in all_units[at + 1 :]:
-        following = line.piece.text[unit.start : unit.end]
-        if unit.block != line.unit.block or unit.end - start > EXTRACT or following.startswith("See "):
+    for unit in all_units[at + 1 : last + 1]:
+        if unit.end - start > EXTRACT or line.piece.text.startswith("See ", unit.start):
             break
         end = unit.end
     return Quote(line.piece, start, start + cut_short(line.piece.text[start:end]))
@@ -269,9 +280,11 @@ def _calculated(sums: Sequence[Record]) -> tuple[DraftSection, ...]:
 
 def _limits(given: WriterInput, found: Sequence[Standing]) -> str:
     gaps = [_gap(s) for s in found if not s.covered]
+    unsaid = [w for s in found if s.covered and s.hits for w in s.unsaid]
+    thin = f"No quote speaks of: {', '.join(dict.fromkeys(unsaid))}." if unsaid else ""
     early = EARLY.get(StopReason(given.reason)) if given.reason else None
     ended = f"Collecting ended early: {early}." if early else ""
-    return " ".join(t for t in (*gaps, _searched(given) if gaps else "", ended, HOW_MADE) if t)
+    return " ".join(t for t in (*gaps, _searched(given) if gaps else "", thin, ended, HOW_MADE) if t)
 
 
 def _gap(s: Standing) -> str:

@@ -49,6 +49,8 @@ _stemming = threading.Lock()
 
 KIN = 0.8
 """What a word counts of which another word of its family is found."""
+LIKE = 0.55
+"""What a word counts of which another is found that may stand for it."""
 PART_OF_WORD = 0.6
 """What a word counts that is found as a part of an identifier only."""
 
@@ -65,6 +67,8 @@ class Term:
     weak: bool = False
     kin: tuple[str, ...] = ()
     """Stems of other words of its family, such as departure for depart."""
+    like: tuple[str, ...] = ()
+    """Stems of words that may stand for it, such as maximum for largest."""
 
     def within(self, held: "Stems") -> float:
         """How far the term is among these stems, 0 to 1."""
@@ -73,7 +77,8 @@ class Term:
         if not held.words.isdisjoint(self.kin):
             return KIN
         if not self.parts:
-            return PART_OF_WORD if self.whole in held.parts else 0.0
+            found = PART_OF_WORD if self.whole in held.parts else 0.0
+            return max(found, LIKE) if self.like and not held.words.isdisjoint(self.like) else found
         share = sum(part in held.words or part in held.parts for part in self.parts) / len(self.parts)
         return 0.9 if share == 1 else 0.5 * share
 
