@@ -141,7 +141,7 @@ def _by_source(lines: Iterable[Line]) -> dict[str, list[Line]]:
 
 def path_of(piece: Piece) -> str:
     """The source's path within its folder. Empty: it is not known."""
-    return str(getattr(piece, "name", ""))
+    return piece.name
 
 
 def _shelves(pieces: Sequence[Piece]) -> dict[str, Stems]:

@@ -33,6 +33,7 @@ def pieces(evidence: Iterable[Evidence]) -> tuple[Piece, ...]:
             end=e.span.end,
             title=e.title,
             heading=e.heading,
+            name=e.name,
             text=e.text,
         )
         for e in evidence

@@ -40,6 +40,8 @@ class Piece(Shape):
     end: int
     title: str
     heading: str = ""
+    name: str = ""
+    """The document's path within its folder."""
     text: str
 
 
