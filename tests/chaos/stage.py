@@ -134,7 +134,7 @@ class Stage:
         }
 
     def facts(self, run: UUID) -> checker.Rows:
-        return facts(self, run)
+        return facts(self.rows, run)
 
 
 def raised(folder: Path) -> Stage:
@@ -183,17 +183,16 @@ REPORTS = "select version, seq, status, reason, body from app.report where run_i
 QUOTES = "select quote from app.citation where run_id = %s and version = %s order by number"
 
 
-def facts(stage: Stage, run: UUID) -> checker.Rows:
-    """What a run left, as the checker reads it."""
-    (found,) = stage.rows(RUN, run)
+def facts(ask: Callable[..., list[tuple[Any, ...]]], run: UUID) -> checker.Rows:
+    """What a run left, as the checker reads it. `ask`: runs a statement as the owner."""
+    (found,) = ask(RUN, run)
     return checker.Rows(
         checker.RunFacts(*found),
-        tuple(_step(row) for row in stage.rows(STEPS, run)),
-        tuple(checker.SavedFacts(*row) for row in stage.rows(SAVED, run)),
-        tuple(checker.CallFacts(*row) for row in stage.rows(CALLS, run)),
+        tuple(_step(row) for row in ask(STEPS, run)),
+        tuple(checker.SavedFacts(*row) for row in ask(SAVED, run)),
+        tuple(checker.CallFacts(*row) for row in ask(CALLS, run)),
         tuple(
-            checker.ReportFacts(*row, quotes=tuple(q for (q,) in stage.rows(QUOTES, run, row[0])))
-            for row in stage.rows(REPORTS, run)
+            checker.ReportFacts(*row, quotes=tuple(q for (q,) in ask(QUOTES, run, row[0]))) for row in ask(REPORTS, run)
         ),
     )
 

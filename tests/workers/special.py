@@ -2,8 +2,9 @@
 effect in the world."""
 
 import asyncio
+import operator
 import os
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import END, START
 from langgraph.runtime import Runtime
@@ -11,16 +12,18 @@ from langgraph.runtime import Runtime
 from offing.sdk import (
     DraftSection,
     DraftSentence,
+    EngineFailure,
     Graph,
     ReportDraft,
     RunContext,
+    StepDraft,
     StepKind,
     StopReason,
     ToolCall,
 )
-from tests.workers.graphs import SPEAKER, act, speak, untyped, write
+from tests.workers.graphs import SPEAKER, Ask, act, speak, untyped, write
 
-GRAPHS = ",".join(f"tests.workers.special:{name}" for name in ("endless", "poison", "recalling", "launching"))
+GRAPHS = ",".join(f"tests.workers.special:{name}" for name in ("endless", "poison", "recalling", "launching", "forked"))
 
 
 class Count(TypedDict):
@@ -121,3 +124,65 @@ poison = _of_one_node("poison", _die)
 recalling = _of_one_node("recalling", _recall)
 
 launching = _of_one_node("launching", _launch)
+
+
+class Forked(TypedDict):
+    turn: int
+    stop: str
+    last: Annotated[list[int], operator.add]
+
+
+async def _begin(state: Forked, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    turn = state["turn"] + 1
+    await ctx.begin_turn(turn)
+    return {"turn": turn}
+
+
+def _branch(name: str) -> Any:
+    async def node(state: Forked, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Every kind of call, beside the same in the other branch."""
+        ctx: RunContext = runtime.context
+        turn = state["turn"]
+        reply = await ctx.call(SPEAKER, Ask(turn=turn), turn=turn)
+        assert not isinstance(reply, EngineFailure)
+        result = await ctx.use(ToolCall("calculate", {"expression": f"{turn} * 2"}), turn=turn)
+        word = reply.output.word
+        payload = {"word": word, "of": result.seq, "branch": name}
+        await ctx.record(StepDraft(StepKind.MEMORY, word, payload, turn=turn))
+        return {"last": [reply.seq]}
+
+    return node
+
+
+async def _join(state: Forked, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    return {"stop": StopReason.ANSWERED if state["turn"] >= ctx.run.budget.turns else ""}
+
+
+def _fork() -> Any:
+    graph = untyped(Forked, context_schema=RunContext)
+    graph.add_node("begin", _begin)
+    graph.add_node("left", _branch("left"))
+    graph.add_node("right", _branch("right"))
+    graph.add_node("join", _join)
+    graph.add_node("write", write)
+    graph.add_edge(START, "begin")
+    for name in ("left", "right"):
+        graph.add_edge("begin", name)
+    graph.add_edge(["left", "right"], "join")
+    graph.add_conditional_edges("join", _go_on("begin"), ["begin", "write"])
+    graph.add_edge("write", END)
+    return graph
+
+
+forked = Graph(
+    name="forked",
+    title="Forked",
+    description="Two branches side by side, each with every kind of call, turn by turn.",
+    version="forked-1",
+    build=_fork,
+    start=lambda _: {"turn": 0, "stop": "", "last": []},
+    roles=(SPEAKER,),
+    turn_key="turn",
+)

@@ -1,22 +1,13 @@
 """What a call may cost: the run's budget and the tenant's cap, asked before each attempt and booked after it."""
 
-import asyncio
-import time
 from datetime import date
 from decimal import Decimal
 
-import structlog
-
-from offing.core.errors import Unavailable
 from offing.core.model import Usage
 from offing.core.run import Budget, StopReason
 from offing.storage import spend
 from offing.storage.pool import Database
-from offing_workers.recorder import RETRY_PAUSE, Recorder
-
-NOTHING = Decimal(0)
-
-log = structlog.get_logger()
+from offing_workers.recorder import NOTHING, Recorder
 
 
 class RunMeter:
@@ -40,23 +31,9 @@ class RunMeter:
         return None if usd == NOTHING or await self._set_aside(usd) else StopReason.TENANT_SPEND_LIMIT
 
     async def settle(self, usage: Usage) -> None:
-        """Book what the attempt used, nothing included."""
-        self._recorder.book(usage.tokens, usage.usd)
-        reserved, self._reserved = self._reserved, NOTHING
-        if reserved or usage.usd:
-            await self._settle(reserved, usage.usd)
-
-    async def _settle(self, reserved: Decimal, used: Decimal) -> None:
-        """Tried for as long as a lease lasts; then the answer, which is paid, counts for more than the day's total."""
-        fence, give_up = self._recorder.fence, time.monotonic() + self._recorder.term
-        while True:
-            try:
-                async with self._database.transaction(fence.tenant) as connection:
-                    return await spend.settle(connection, fence, reserved, used, self._day)
-            except Unavailable:
-                if time.monotonic() > give_up:
-                    return log.error("not booked on the tenant's day", usd=str(used), still_set_aside=str(reserved))
-                await asyncio.sleep(RETRY_PAUSE)
+        """Book what the attempt used, nothing included. It is written with the call's own step, so once."""
+        released, self._reserved = self._reserved, NOTHING
+        self._recorder.book(usage.tokens, usage.usd, released, self._day)
 
     async def _set_aside(self, usd: Decimal) -> bool:
         fence = self._recorder.fence

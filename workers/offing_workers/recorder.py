@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
@@ -18,13 +18,15 @@ from langgraph.config import get_config
 from offing.core.errors import OffingError, ReplayDiverged, Unavailable
 from offing.core.run import Fence, Spent
 from offing.core.step import CallKey, Step, StepDraft
-from offing.storage import steps
+from offing.storage import spend, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.steps import AlreadyRecorded, Booking
 from offing_workers.recollection import Recollection
 
 RETRY_PAUSE = 0.1
 """Seconds between tries while Postgres is away."""
+
+NOTHING = Decimal(0)
 
 Also = Callable[[Connection, list[Step]], Awaitable[None]]
 """What else belongs in the transaction of an append."""
@@ -91,11 +93,10 @@ class Recorder:
         self._spent = replace(self._spent, turns=number)
         return True
 
-    def book(self, tokens: int, usd: Decimal) -> None:
-        """Tokens and money used; written with the next append."""
+    def book(self, tokens: int, usd: Decimal, released: Decimal = NOTHING, day: date | None = None) -> None:
+        """Tokens and money used, and what had been set aside for them; written with the next append."""
         self._spent = replace(self._spent, tokens=self._spent.tokens + tokens, usd=self._spent.usd + usd)
-        waiting = self._unbooked
-        self._unbooked = replace(waiting, tokens=waiting.tokens + tokens, usd=waiting.usd + usd)
+        self._unbooked = _sum(self._unbooked, Booking(tokens=tokens, usd=usd, released=released, day=day))
 
     def next_key(self) -> CallKey:
         """The key of the append that the running node makes now."""
@@ -146,9 +147,7 @@ class Recorder:
         return replace(waiting, turns=self._spent.turns, seconds=waiting.seconds + worked)
 
     def _give_back(self, booking: Booking) -> None:
-        now = self._unbooked
-        tokens, usd, seconds = now.tokens + booking.tokens, now.usd + booking.usd, now.seconds + booking.seconds
-        self._unbooked = Booking(tokens=tokens, usd=usd, seconds=seconds)
+        self._unbooked = _sum(self._unbooked, booking)
 
     async def _persist(self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: Booking) -> list[Step]:
         """Write until it is written. `left`: how many of the drafts come first and are not what `also` is about."""
@@ -159,6 +158,8 @@ class Recorder:
                     await self._checkpoints.save(connection)
                     if also is not None:
                         await also(connection, new[left:])
+                    if booking.usd or booking.released:  # last, because all runs of the tenant share that row
+                        await spend.settle(connection, self.fence, booking.released, booking.usd, booking.day)
                 return new
             except AlreadyRecorded:
                 if found := await self._already(drafts):
@@ -188,3 +189,14 @@ class Recorder:
                 return later
             # An append beside this one may have been noted first, and ours have a smaller seq.
             return later + list((await steps.journal(connection, run, superstep - 1)).values())
+
+
+def _sum(one: Booking, other: Booking) -> Booking:
+    """Both together, but for turns, which are no sum."""
+    return Booking(
+        tokens=one.tokens + other.tokens,
+        usd=one.usd + other.usd,
+        seconds=one.seconds + other.seconds,
+        released=one.released + other.released,
+        day=one.day or other.day,
+    )

@@ -139,7 +139,7 @@ class Slice:
         after = position.superstep if position and self._begun else -2
         journal = {} if fresh else await steps.journal(connection, row.id, after)
         used = {} if fresh else await steps.tools_used(connection, row.id)
-        if self._claim.lost:
+        if not fresh:
             await spend.release_leftover(connection, self._fence)
         earlier = await runs.earlier_answers(connection, row.thread, row.id, 5) if position else ()
         said = [] if fresh or self._begun else await steps.last_of_kind(connection, row.id, StepKind.STARTED, 1)

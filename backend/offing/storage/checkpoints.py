@@ -23,6 +23,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import Fenced, StateTooLarge
@@ -81,6 +82,9 @@ WRITES = """
      where thread_id = %s and ns = %s and checkpoint_id = %s order by task_id, idx
 """
 
+
+KEPT_WRITES = frozenset({INTERRUPT, RESUME})
+"""Errors are not kept: their node runs again, and must find the run as it was before the node."""
 
 FORGET = "delete from checkpoint where thread_id = %s"
 
@@ -159,7 +163,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        special = [(WRITES_IDX_MAP[channel], channel, value) for channel, value in writes if channel in WRITES_IDX_MAP]
+        special = [(WRITES_IDX_MAP[channel], channel, value) for channel, value in writes if channel in KEPT_WRITES]
         if not special:
             return
         async with self._database.transaction(self._fence.tenant) as connection:

@@ -42,7 +42,7 @@ RELEASE_LEFTOVER = """
     update spend set reserved = greatest(0, reserved - (select reserved_usd from left_over))
      where tenant_id = %s and day = current_date and exists (select from left_over)
 """
-"""What a lost worker had set aside for calls whose outcome nobody knows."""
+"""What had been set aside for calls whose outcome nobody knows."""
 
 
 async def reserve(connection: Connection, fence: Fence, usd: Decimal) -> date | None:
@@ -50,11 +50,13 @@ async def reserve(connection: Connection, fence: Fence, usd: Decimal) -> date | 
     over = await (await connection.execute(OVER_CAP, (usd, fence.tenant))).fetchone()
     if over == (True,):
         return None
-    row = await (await connection.execute(RESERVE, {"tenant": fence.tenant, "usd": usd})).fetchone()
-    if row is None:
-        return None
+    # The run first, as appends do it: the other way round, branches of one run would wait for each other for ever.
     if await (await connection.execute(HOLD, (usd, fence.run, fence.number))).fetchone() is None:
         raise Fenced(str(fence.run), fence.number)
+    row = await (await connection.execute(RESERVE, {"tenant": fence.tenant, "usd": usd})).fetchone()
+    if row is None:
+        await connection.execute(HOLD, (-usd, fence.run, fence.number))
+        return None
     return row[0]
 
 
@@ -72,5 +74,5 @@ async def settle(connection: Connection, fence: Fence, reserved: Decimal, used: 
 
 
 async def release_leftover(connection: Connection, fence: Fence) -> None:
-    """At the start of a claim: free what an earlier, lost claim still held."""
+    """At the start of a claim: free what calls still hold that will never be heard of again."""
     await connection.execute(RELEASE_LEFTOVER, (fence.run, fence.number, fence.tenant))

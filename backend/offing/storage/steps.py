@@ -5,7 +5,7 @@ Knows what a step looks like as a row, and nothing of what the kinds mean.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -91,6 +91,10 @@ class Booking:
     tokens: int = 0
     usd: Decimal = field(default_factory=Decimal)
     seconds: float = 0.0
+    released: Decimal = field(default_factory=Decimal)
+    """Money that was set aside for calls that are over."""
+    day: date | None = None
+    """On which it was set aside. None: nothing was."""
 
 
 async def append(

@@ -1,0 +1,225 @@
+"""A run is disturbed at each of its transactions in turn: before it begins, and after it was committed.
+
+Each time the run must end as the undisturbed one did, whether Postgres was away for a moment or the worker died there.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import psycopg
+import pytest
+
+import offing_workers.recorder
+import offing_workers.slice
+from offing.core.errors import Unavailable
+from offing.core.model import EngineChoice
+from offing.core.run import Budget
+from offing.core.step import Step
+from offing.services.graphs import installed
+from offing.services.library import Upload, ingest_uploads
+from offing.services.runs import RunRequest, submit
+from offing.storage import runs
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Connection, Database
+from offing_workers.hold import Hold
+from offing_workers.slice import Slice, SliceLimits
+from tests.chaos import checker
+from tests.chaos.library import DOCUMENTS
+from tests.chaos.stage import facts
+from tests.chaos.trial import QUESTION, differences
+from tests.workers.processes import ALL_GRAPHS
+
+TERM = 30.0
+
+When = Literal["before", "after"]
+
+What = Literal["away", "killed"]
+
+TURNS = 3
+
+
+class Died(BaseException):
+    """The worker is gone; nothing of it runs on."""
+
+
+class Disturbed(Database):
+    """Counts its transactions; at one of them Postgres goes away, or the worker dies."""
+
+    begun = 0
+    at: int | None = None
+    when: When = "before"
+    what: What = "away"
+    dead = False
+
+    @asynccontextmanager
+    async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
+        self.begun += 1
+        strikes = self.begun == self.at
+        if self.dead or (strikes and self.when == "before"):
+            self._strike()
+        async with super().transaction(tenant) as connection:
+            yield connection
+        if strikes and self.when == "after":
+            self._strike()
+
+    def _strike(self) -> None:
+        self.dead = self.what == "killed"
+        raise Died if self.dead else Unavailable("on purpose")
+
+
+class Nobody:
+    """Watches, and wakes."""
+
+    async def steps(self, tenant: UUID, run: UUID, steps: Sequence[Step], /) -> None: ...
+
+    async def doing(self, tenant: UUID, run: UUID, text: str | None, since: datetime | None = None) -> None: ...
+
+    async def wake(self, run: UUID) -> None: ...
+
+
+@dataclass
+class Bench:
+    """A database on which runs are advanced in this process."""
+
+    owner: psycopg.Connection
+    app_url: str
+    database: Database
+
+    def ask(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+        cursor = self.owner.execute(query.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    async def submitted(self, graph: str) -> UUID:
+        options = {"answers": [{"word": "w{turn}-{nonce}"}], "vary": True, "usage": {"prompt_tokens": 3, "usd": "0.01"}}
+        roles, real = installed(ALL_GRAPHS)[graph].roles, graph == "agentflow"
+        engine = EngineChoice() if real else EngineChoice(engine="scripted", options=options)
+        engines = {role.name: engine for role in roles}
+        request = RunRequest(QUESTION if real else "Count", graph, budget=Budget(turns=TURNS), engines=engines)
+        made = await submit(self.database, Quiet(), LOCAL_TENANT, request, graphs=installed(ALL_GRAPHS))
+        return made.run.id
+
+    async def advance(self, database: Database, run: UUID) -> None:
+        """One slice by a worker of its own; ends with it when it dies."""
+        # A term of nothing, since a server that has just started lets every lease live for one more term.
+        claim = await runs.claim(self.database, run, "worker", 0)
+        assert claim is not None
+        self.ask("update app.run set lease_until = now() + interval '1 hour' where id = %s", run)
+        limits, graphs = SliceLimits(TERM, 64, 60.0), installed(ALL_GRAPHS)
+        work = Slice(database, Nobody(), Nobody(), graphs, claim, Hold(claim.fence), limits).advance()
+        await _survived(work)
+
+    def lose(self, run: UUID) -> None:
+        """The dead worker's lease passes."""
+        self.ask("update app.run set lease_until = now() - interval '1 hour' where id = %s", run)
+
+
+class Quiet(Nobody):
+    async def nudge(self, run: UUID) -> None: ...
+
+
+async def _survived(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except BaseException as error:
+        if not _is_death(error):
+            raise
+
+
+def _is_death(error: BaseException) -> bool:
+    return isinstance(error, Died) or "Died" in repr(error)
+
+
+@pytest.fixture
+async def bench(owner_url: str, app_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    monkeypatch.setattr(offing_workers.recorder, "RETRY_PAUSE", 0.005)
+    monkeypatch.setattr(offing_workers.slice, "RETURN_PAUSE", 0.005)
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        async with Database(app_url, most=4) as database:
+            yield Bench(owner, app_url, database)
+
+
+async def transactions_of(bench: Bench, graph: str) -> int:
+    """How many transactions an undisturbed run of it takes."""
+    run = await bench.submitted(graph)
+    async with Disturbed(bench.app_url, most=4) as plain:
+        await bench.advance(plain, run)
+    assert checker.violations(facts(bench.ask, run)) == []
+    return plain.begun
+
+
+async def disturbed(bench: Bench, graph: str, at: int, when: When, what: What) -> checker.Rows:
+    """What a run leaves that was disturbed at its nth transaction."""
+    run = await bench.submitted(graph)
+    async with Disturbed(bench.app_url, most=4) as database:
+        database.at, database.when, database.what = at, when, what
+        await bench.advance(database, run)
+    for _ in range(3):
+        if facts(bench.ask, run).run.ended_at is None:
+            bench.lose(run)
+            await bench.advance(bench.database, run)
+    return facts(bench.ask, run)
+
+
+def shape(rows: checker.Rows) -> list[tuple[str, int]]:
+    """Which steps there are, whoever made them, in the order of their keys."""
+    keyed = sorted((s for s in rows.steps if s.key), key=lambda s: s.key or (0, "", 0))
+    return [(s.kind, s.turn) for s in keyed]
+
+
+def words(rows: checker.Rows) -> tuple[list[str], list[str]]:
+    """As recorded, and as reported."""
+    recorded = [s.payload["output"]["word"] for s in rows.of_kind("plan")]
+    reported = [t["text"] for r in rows.reports for part in r.body["sections"] for t in part["sentences"]]
+    return sorted(recorded), sorted(reported)
+
+
+def complaints(bench: Bench, rows: checker.Rows, plain: checker.Rows) -> list[str]:
+    found = list(checker.violations(rows))
+    if shape(rows) != shape(plain):
+        found.append(f"steps {shape(rows)}, undisturbed {shape(plain)}")
+    recorded, reported = words(rows)
+    if recorded != reported and rows.of_kind("memory"):
+        found.append(f"recorded {recorded}, reported {reported}")
+    ((set_aside, difference),) = bench.ask(
+        "select coalesce(sum(reserved), 0), coalesce(sum(used), 0) - (select sum(usd) from app.run) from app.spend"
+    )
+    if set_aside or difference:
+        found.append(f"of the tenant's day, {set_aside} is still set aside and {difference} too much is booked")
+    return found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("what", ["away", "killed"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("graph", ["counting", "forked", "noop"])
+async def test_a_run_ends_the_same_wherever_it_is_disturbed(bench: Bench, graph: str, when: When, what: What) -> None:
+    count = await transactions_of(bench, graph)
+    plain = await disturbed(bench, graph, 0, when, what)
+    wrong = list[str]()
+    for at in range(1, count + 1):
+        rows = await disturbed(bench, graph, at, when, what)
+        found = complaints(bench, rows, plain)
+        if what == "away" and rows.run.fence != 1:
+            found.append(f"it was claimed {rows.run.fence} times")
+        wrong += [f"{what} {when} transaction {at}: {complaint}" for complaint in found]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("what", ["away", "killed"])
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_the_real_graph_ends_the_same_wherever_it_is_disturbed(bench: Bench, when: When, what: What) -> None:
+    await ingest_uploads(bench.database, LOCAL_TENANT, [Upload(n, t.encode()) for n, t in DOCUMENTS.items()])
+    count = await transactions_of(bench, "agentflow")
+    plain = await disturbed(bench, "agentflow", 0, when, what)
+    wrong = list[str]()
+    for at in range(1, count + 1, 2):
+        rows = await disturbed(bench, "agentflow", at, when, what)
+        found = [*checker.violations(rows), *differences(rows, plain)]
+        if shape(rows) != shape(plain):
+            found.append(f"steps {shape(rows)}, undisturbed {shape(plain)}")
+        wrong += [f"{what} {when} transaction {at}: {complaint}" for complaint in found]
+    assert not wrong, "\n".join(wrong)
