@@ -84,6 +84,7 @@ async def test_a_model_answers_every_role_and_only_what_it_read_is_cited(
         "It fell in 1882.": (False, True),
     }
     assert all(c.quote in TEXT for c in report.citations)
+    assert report.written_by == "openai/stand-in"
 
 
 async def test_a_provider_that_stays_down_leaves_a_partial_report_of_what_was_found(
@@ -96,5 +97,6 @@ async def test_a_provider_that_stays_down_leaves_a_partial_report_of_what_was_fo
     failures = [step for step in await platform.steps(ended.id) if step.kind is StepKind.FAILURE]
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.PROVIDER_DOWN)
     assert (report.status, "Smeaton" in str(report.sentences())) == ("partial", True)
+    assert "without a model" in report.written_by
     assert failures
     assert SECRET not in str(failures)

@@ -30,6 +30,9 @@ from offing_workers.recorder import Recorder, Viewers
 from offing_workers.spans import NodeSpans, answered, role_span, tool_span
 from offing_workers.toolbelt import Outcome, Toolbelt
 
+NO_MODEL = "the graph's own writer, without a model"
+"""Who wrote a report that no role call did."""
+
 RECORDS = frozenset(StepKind) - {StepKind.TOOL, StepKind.REPORT}
 
 
@@ -57,6 +60,7 @@ class SliceContext:
         self._recorder, self._toolbelt, self._database, self._viewers = recorder, toolbelt, database, viewers
         self._turns_left = turns_per_slice
         self._fresh, self._counts_turns = fresh, counts_turns
+        self._author = NO_MODEL
         self.spans: NodeSpans | None = None
         """Spans of the nodes that run. None: nothing is recorded."""
         self._evidence: EvidenceBook | None = EvidenceBook() if fresh else None
@@ -95,6 +99,7 @@ class SliceContext:
     ) -> RoleReply[Output] | EngineFailure:
         key = self._recorder.next_key()
         if step := self._recorder.recorded(key, frozenset({role.kind, StepKind.FAILURE})):
+            self._note_author(role, step)
             return _replayed(role, step)
         choice = self._engines.get(role.name, EngineChoice())
         if choice.engine != "extractive":
@@ -205,14 +210,19 @@ class SliceContext:
             key=key,
         )
         (step,) = await self._recorder.append(draft, also=with_turn)
+        self._note_author(role, step)
         return RoleReply(step.seq, output)
+
+    def _note_author(self, role: Role[Any, Any], step: Step) -> None:
+        """Remember who wrote a draft that was accepted."""
+        if issubclass(role.output, ReportDraft) and step.kind is not StepKind.FAILURE:
+            engine, model = step.payload["engine"], step.payload["model"]
+            self._author = model or f"the {engine} engine"
 
     async def _deliver(self, draft: ReportDraft, reason: StopReason, key: CallKey | None) -> Report:
         pieces = (await self._book()).all()
         text_of = await self._texts([pieces[id_].span for id_ in mentioned(draft) if id_ in pieces])
-        writer = self._engines.get("generator", EngineChoice())
-        by = f"{writer.engine}:{writer.model}" if writer.model else writer.engine
-        report = check(draft, pieces, text_of, reason, by)
+        report = check(draft, pieces, text_of, reason, self._author)
 
         async def with_report(connection: Connection, new: list[Step]) -> None:
             await reports.insert(connection, self._recorder.fence, new[0].seq, report)
