@@ -83,6 +83,13 @@ class Stage:
         server.send_signal(number)
         self.until(f"{name} to end", lambda: server.status() == psutil.STATUS_ZOMBIE, 10)
 
+    def pause_server(self, name: str) -> None:
+        """It is there, and answers nothing."""
+        psutil.Process(self.supervisor.pid(name)).suspend()
+
+    def resume_server(self, name: str) -> None:
+        psutil.Process(self.supervisor.pid(name)).resume()
+
     def restart(self, name: str) -> None:
         self.supervisor.restart(name)
 

@@ -2,12 +2,14 @@
 on: in the same hands where it was back within a lease, else after another claim."""
 
 import signal
+import time
 
 import pytest
 
 from tests.chaos import checker
 from tests.chaos.stage import Stage
 from tests.chaos.trial import Client, Kind, Moment, expect
+from tests.workers.processes import LEASE
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
 
@@ -21,6 +23,21 @@ async def test_postgres_restarted_at_once(
     trial.until_calls(trial.subjects[0], moment.dice.randint(3, 45))
     trial.strike()
     stage.kill_server("postgres", how)
+    stage.restart("postgres")
+    trial.until_ended()
+    expect(trial, plain, fence={1, 2})
+
+
+async def test_postgres_away_past_the_lease(
+    stage: Stage, client: Client, plain: dict[Kind, checker.Rows], rare_moment: Moment
+) -> None:
+    """An outage takes no run from its worker: leases live for one more term after Postgres came up."""
+    stage.lone_worker()
+    trial = await client.trial(rare_moment, "steady", "varying", "agentflow")
+    trial.until_calls(trial.subjects[0], rare_moment.dice.randint(3, 45))
+    trial.strike()
+    stage.kill_server("postgres", signal.SIGKILL)
+    time.sleep(LEASE + 0.5)  # noqa: ASYNC251
     stage.restart("postgres")
     trial.until_ended()
     expect(trial, plain, fence={1, 2})

@@ -1,6 +1,7 @@
 """Valkey is killed and comes back empty, or is emptied, in the middle of runs. Hints are lost; nothing else is."""
 
 import signal
+import time
 
 import pytest
 
@@ -32,5 +33,17 @@ async def test_valkey_flushed(stage: Stage, client: Client, plain: Plain, moment
     trial.until_calls(trial.subjects[0], moment.dice.randint(3, 45))
     trial.strike()
     stage.flush()
+    trial.until_ended()
+    expect(trial, plain, fence={1})
+
+
+async def test_valkey_hangs(stage: Stage, client: Client, plain: Plain, rare_moment: Moment) -> None:
+    stage.lone_worker()
+    trial = await client.trial(rare_moment, "steady", "varying", "agentflow")
+    trial.until_calls(trial.subjects[0], rare_moment.dice.randint(3, 45))
+    trial.strike()
+    stage.pause_server("valkey")
+    time.sleep(2)  # noqa: ASYNC251
+    stage.resume_server("valkey")
     trial.until_ended()
     expect(trial, plain, fence={1})

@@ -1,0 +1,91 @@
+"""The process around the slices: it drains what it claims too late, and its watchers outlive their faults."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+from pydantic import SecretStr
+
+import offing_workers.process
+from offing.core.model import EngineChoice
+from offing.core.run import Budget, Fence, RunStatus
+from offing.services.graphs import installed
+from offing.services.runs import RunRequest
+from offing.settings import Settings
+from offing.storage.heartbeat import HeartbeatConnection
+from offing.storage.runs import Wish
+from offing_workers.process import WorkerProcess
+from tests.workers.conftest import Platform
+from tests.workers.processes import ALL_GRAPHS
+
+
+@pytest.fixture
+def process(app_url: str, redis_url: str) -> Iterator[WorkerProcess]:
+    """A worker process's inside, in this one, without Celery: tests say which run to look at."""
+    settings = Settings(
+        app_database_url=SecretStr(app_url),
+        redis_url=SecretStr(redis_url),
+        lease_seconds=1,
+        heartbeat_seconds=0.1,
+        sweep_seconds=60,
+    )
+    process = WorkerProcess(settings, installed(ALL_GRAPHS), app_url, redis_url)
+    process.start()
+    yield process
+    process.stop()
+    loop, kombu = process._loop, process._wake._app  # pyright: ignore[reportPrivateUsage]
+    while loop.is_running():
+        time.sleep(0.005)
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    kombu.pool.force_close_all()  # pyright: ignore[reportUnknownMemberType]
+
+
+def slow(turns: int, ms: int) -> RunRequest:
+    options = {"answers": [{"word": "w{turn}"}], "delay_ms": ms}
+    engines = {"speaker": EngineChoice(engine="scripted", options=options)}
+    return RunRequest("Count", "counting", budget=Budget(turns=turns), engines=engines)
+
+
+async def test_a_run_claimed_while_the_process_drains_is_handed_back(
+    platform: Platform, process: WorkerProcess
+) -> None:
+    run = await platform.submit(slow(1000, 20))
+    process.drain()
+    late = threading.Thread(target=process._wait, args=(process._advance(run.id),))  # pyright: ignore[reportPrivateUsage]
+    late.start()
+    await platform.until(run.id, lambda row: row.fence == 1 and row.status is RunStatus.QUEUED, 5)
+    late.join(5)
+    assert not late.is_alive()
+
+
+async def test_a_heart_that_stumbles_beats_on(
+    platform: Platform, app_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    beats: list[float] = []
+
+    class Stumbling(HeartbeatConnection):
+        def beat(self, held: Sequence[Fence], term: float) -> list[Wish]:
+            beats.append(time.monotonic())
+            if len(beats) == 2:
+                raise RuntimeError("on purpose")
+            return super().beat(held, term)
+
+    monkeypatch.setattr(offing_workers.process, "HeartbeatConnection", Stumbling)
+    process: WorkerProcess = request.getfixturevalue("process")
+    run = await platform.submit(slow(60, 30))
+    thread = threading.Thread(target=process.advance, args=(run.id,))
+    thread.start()
+    ended = await platform.ended(run.id)
+    thread.join(5)
+    assert (ended.status, ended.fence) == (RunStatus.DONE, 1)
+    assert len(beats) > 5
+
+
+async def test_a_watcher_that_is_told_nonsense_watches_on(platform: Platform, process: WorkerProcess) -> None:
+    bus = platform.hints._control._redis  # pyright: ignore[reportPrivateUsage]
+    await bus.publish("offing:control", "this is no run")  # pyright: ignore[reportUnknownMemberType]
+    await asyncio.sleep(0.1)
+    assert [w.done() for w in process._watchers] == [False, False]  # pyright: ignore[reportPrivateUsage]
