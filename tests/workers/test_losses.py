@@ -122,3 +122,26 @@ async def test_a_finished_graph_whose_worker_was_lost_before_the_end_ends(
     kinds = [s.kind for s in await platform.steps(run.id)]
     assert ended.status is RunStatus.DONE, ended.error
     assert kinds == [StepKind.QUEUED, StepKind.STARTED, StepKind.RESUMED, StepKind.REPORT, StepKind.ENDED]
+
+
+async def test_a_run_whose_state_cannot_be_read_is_given_up_in_the_end(
+    platform: Platform, start_worker: StartWorker, sql: Sql
+) -> None:
+    run = await platform.submit(slow_count(2))
+    other = await platform.submit(slow_count(2))
+    sql(
+        "insert into app.checkpoint (thread_id, checkpoint_id, tenant_id, run_id, fence, superstep, body, metadata)"
+        " select thread_id, 'c1', tenant_id, id, 1, 3, '\\xc1c1', '{}' from app.run where id = %s",
+        run.id,
+    )
+    sql(
+        "update app.run set status = 'running', fence = 5, owner = 'lost', stalled_claims = 4,"
+        " lease_until = clock_timestamp() - interval '1 hour' where id = %s",
+        run.id,
+    )
+    start_worker()
+    ended = await platform.ended(run.id)
+    assert (ended.status, ended.stop_reason) == (RunStatus.DEAD, StopReason.NO_PROGRESS)
+    assert ended.error
+    assert (await platform.steps(run.id))[-1].kind is StepKind.ENDED
+    assert (await platform.ended(other.id)).status is RunStatus.DONE

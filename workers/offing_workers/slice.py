@@ -26,6 +26,7 @@ from offing.storage import runs, spend, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
+from offing.storage.steps import Booking
 from offing.telemetry.logs import bound
 from offing.telemetry.redaction import redact
 from offing.tools import registry
@@ -100,13 +101,32 @@ class Slice:
     async def _advanced(self) -> bool:
         """Whether that was all. False: Postgres went away."""
         try:
-            await self._advance()
+            await self._advance_or_bury()
         except Fenced:
             log.info("fenced", run=str(self._fence.run), fence=self._fence.number)
         except Unavailable as error:
             log.warning("interrupted by an absent server", run=str(self._fence.run), reason=str(error))
             return False
         return True
+
+    async def _advance_or_bury(self) -> None:
+        """A run that cannot even be opened, or be ended, is left to the next claim; after several it is ended bare."""
+        try:
+            await self._advance()
+        except (Fenced, Unavailable):
+            raise
+        except Exception as error:
+            if self._claim.stalled < STALLED_CLAIMS:
+                raise
+            log.exception("given up", run=str(self._fence.run))
+            await self._bury(f"{type(error).__name__}: {error}")
+
+    async def _bury(self, detail: str) -> None:
+        """End the run without its graph, its state or a report."""
+        status, reason, term = RunStatus.DEAD, StopReason.NO_PROGRESS, self._limits.term
+        async with self._database.transaction(self._fence.tenant) as connection:
+            await steps.append(connection, self._fence, term, [ended_step(status, reason, detail=detail)], Booking())
+            await runs.hand_back(connection, self._fence, term, Release(status, stop_reason=reason, error=detail))
 
     async def _advance(self) -> None:
         async with self._database.transaction(self._fence.tenant) as connection:
