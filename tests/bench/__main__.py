@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,9 +25,9 @@ PARTS = ("latency", "throughput", "turns", "supersteps", "long", "waiting", "ask
 
 
 def worker_pid() -> int:
-    """The one worker process that our stack started: the youngest that runs the module."""
-    found = subprocess.run(["pgrep", "-n", "-f", "offing_workers"], capture_output=True, text=True, check=True)
-    return int(found.stdout.split()[-1])
+    """The one worker process that our stack started: a child of this process."""
+    ours = ["pgrep", "-P", str(os.getpid()), "-f", "offing_workers"]
+    return int(subprocess.run(ours, capture_output=True, text=True, check=True).stdout.split()[0])
 
 
 async def shipped(parts: set[str], servers: Servers) -> list[Figure]:

@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -26,7 +26,7 @@ from offing.telemetry.attributes import DECISION
 from offing.telemetry.tracing import mark_failed
 from offing_workers.hold import Drain, Hold
 from offing_workers.meter import RunMeter
-from offing_workers.recorder import Recorder, Viewers
+from offing_workers.recorder import Also, Recorder, Viewers
 from offing_workers.spans import NodeSpans, answered, role_span, tool_span
 from offing_workers.toolbelt import Outcome, Toolbelt
 
@@ -34,6 +34,16 @@ NO_MODEL = "the graph's own writer, without a model"
 """Who wrote a report that no role call did."""
 
 RECORDS = frozenset(StepKind) - {StepKind.TOOL, StepKind.REPORT}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A report that is ready to be recorded."""
+
+    report: Report
+    step: StepDraft
+    store: Also
+    """Writes the report's rows; its step is the first of those appended."""
 
 
 class SliceContext:
@@ -169,11 +179,6 @@ class SliceContext:
         async with self._reading() as connection:
             return await reports.latest(connection, self._run.id)
 
-    async def salvage(self, draft: ReportDraft, reason: StopReason) -> Report:
-        """Deliver outside any node, for a run that ended before its own generator could."""
-        self.report = await self._deliver(draft, reason, None)
-        return self.report
-
     async def _answer(
         self, role: Role[Any, Any], given: Any, choice: EngineChoice, turn: int
     ) -> Answer | EngineFailure:
@@ -219,16 +224,24 @@ class SliceContext:
             engine, model = step.payload["engine"], step.payload["model"]
             self._author = model or f"the {engine} engine"
 
-    async def _deliver(self, draft: ReportDraft, reason: StopReason, key: CallKey | None) -> Report:
+    async def _deliver(self, draft: ReportDraft, reason: StopReason, key: CallKey) -> Report:
+        checked = await self.checked(draft, reason, key)
+        await self._recorder.append(checked.step, also=checked.store)
+        return checked.report
+
+    async def checked(self, draft: ReportDraft, reason: StopReason, key: CallKey | None = None) -> Checked:
+        """A draft with its quotes checked, and what belongs in the transaction that records it.
+
+        `key` None: outside any node, for a run that ended before its own generator could write.
+        """
         pieces = (await self._book()).all()
         text_of = await self._texts([pieces[id_].span for id_ in mentioned(draft) if id_ in pieces])
         report = check(draft, pieces, text_of, reason, self._author)
 
-        async def with_report(connection: Connection, new: list[Step]) -> None:
+        async def store(connection: Connection, new: list[Step]) -> None:
             await reports.insert(connection, self._recorder.fence, new[0].seq, report)
 
-        await self._recorder.append(_reported(report, key), also=with_report)
-        return report
+        return Checked(report, _reported(report, key), store)
 
     async def _book(self) -> EvidenceBook:
         """Everything retrieved so far; read back once a claim, when it is first asked for."""

@@ -18,7 +18,7 @@ from langgraph.errors import GraphDrained
 from offing.core.errors import Fenced, OffingError, Unavailable
 from offing.core.policy import policy_of
 from offing.core.run import CancelMode, RunStatus, StopReason
-from offing.core.step import StepDraft, StepKind
+from offing.core.step import Step, StepDraft, StepKind
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
 from offing.services.library import LibraryScope, library_port
 from offing.services.runs import ended_step
@@ -34,7 +34,7 @@ from offing.tools.tool import ToolScope
 from offing_workers.context import SliceContext
 from offing_workers.hold import Drain, Hold
 from offing_workers.recollection import Recollection
-from offing_workers.recorder import Recorder, Viewers
+from offing_workers.recorder import Also, Recorder, Viewers
 from offing_workers.spans import slice_span
 from offing_workers.toolbelt import Toolbelt
 
@@ -266,10 +266,12 @@ class Slice:
         release = Release(RunStatus.WAITING, waiting_for=wanted, wait_seconds=VERSION_RETRY)
         await runs.hand_back(connection, self._fence, self._limits.term, release)
 
-    async def _let_go(self, saver: FencedSaver, release: Release, *said: StepDraft) -> None:
-        """Hand the run back with its position, in one transaction."""
+    async def _let_go(self, saver: FencedSaver, release: Release, *said: StepDraft, also: Also | None = None) -> None:
+        """Hand the run back with its position, what is said and what belongs to it, in one transaction."""
 
-        async def with_position(connection: Connection, _: object) -> None:
+        async def with_position(connection: Connection, new: list[Step]) -> None:
+            if also is not None:
+                await also(connection, new)
             await saver.flush(connection)
             await runs.hand_back(connection, self._fence, self._limits.term, release)
 
@@ -278,7 +280,7 @@ class Slice:
             await self._recorder.append(*said, also=with_position)
             return
         async with self._database.transaction(self._fence.tenant) as connection:
-            await with_position(connection, ())
+            await with_position(connection, [])
 
     async def _end(
         self,
@@ -290,11 +292,12 @@ class Slice:
         detail: str = "",
     ) -> None:
         report = context.report or await context.latest_report()
+        stop = reason or (StopReason(report.reason) if report else StopReason.NOTHING_FOUND)
+        said, also = [ended_step(status, stop, detail=detail)], None
         if report is None and status is not RunStatus.CANCELLED:
-            report = await context.salvage(await _salvaged(graph, context), reason or StopReason.NOTHING_FOUND)
-        stop = reason or StopReason(report.reason if report else StopReason.NOTHING_FOUND)
-        release = Release(status, stop_reason=stop, error=detail or None)
-        await self._let_go(saver, release, ended_step(status, stop, detail=detail))
+            salvaged = await context.checked(await _salvaged(graph, context), stop)
+            said, also = [salvaged.step, *said], salvaged.store
+        await self._let_go(saver, Release(status, stop_reason=stop, error=detail or None), *said, also=also)
         await self._viewers.doing(self._fence.tenant, self._fence.run, None)
 
 
