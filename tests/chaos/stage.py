@@ -60,20 +60,20 @@ class Stage:
         self.workers.append(worker)
         return worker
 
-    def lone_worker(self) -> Worker:
-        """The one worker that runs; started, or chosen, when there is not exactly one."""
+    def lone_worker(self, **more: str) -> Worker:
+        """The one worker that runs; started, or chosen, when there is not exactly one. `more`: a new one with that."""
         for worker in [w for w in self.workers if not w.alive()]:
             self.workers.remove(worker)
-        for worker in self.workers[:-1]:
+        for worker in self.workers if more else self.workers[:-1]:
             self.dismiss(worker)
-        worker = self.workers[0] if self.workers else self.spawn_worker()
+        worker = self.workers[0] if self.workers else self.spawn_worker(**more)
         worker.await_ready()
         return worker
 
     def dismiss(self, worker: Worker) -> None:
         worker.signal(signal.SIGCONT)
         worker.kill()
-        self.workers.remove(worker)
+        self.workers = [w for w in self.workers if w is not worker]
 
     # Servers ----------------------------------------------------------------------------------------------------------
 

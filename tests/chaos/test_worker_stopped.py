@@ -15,7 +15,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
 async def test_worker_stopped_past_its_lease(
     stage: Stage, client: Client, plain: dict[Kind, checker.Rows], moment: Moment
 ) -> None:
-    worker = stage.lone_worker()
+    """In turn with one that learns of its loss by its heartbeat, and one that does not hear it."""
+    worker = stage.lone_worker(**({} if moment.number % 2 else {"CHAOS_DEAF": "1"}))
     trial = await client.trial(moment, "steady", "varying", "agentflow")
     spare = stage.spawn_worker()
     trial.until_calls(trial.subjects[0], moment.dice.randint(3, 45))

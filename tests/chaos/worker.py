@@ -2,7 +2,8 @@
 
 Before an engine answers, a line goes to the file that CHAOS_CALLS names: the run's seed, the role, the turn and our
 pid. That file is what was really asked for, and so paid, whatever the database says. CHAOS_SLOW_MS makes the model-free
-engine as slow as a model, so that a run of it has a middle to strike at.
+engine as slow as a model, so that a run of it has a middle to strike at. CHAOS_DEAF makes the worker ignore what its
+heartbeat learns, so that nothing but the fence keeps it from writing to runs that it has lost.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from offing.models.engine import RoleRequest
 from offing.models.extractive import ExtractiveEngine
 from offing.models.scripted import ScriptedEngine
 from offing_workers import app
+from offing_workers.process import WorkerProcess
 
 
 def witness(engine: type[Any], slow_ms: int = 0) -> None:
@@ -27,6 +29,10 @@ def witness(engine: type[Any], slow_ms: int = 0) -> None:
     engine.answer = witnessed
 
 
+def _ignore(*_: object) -> None:
+    pass
+
+
 def _write(line: str) -> None:
     # One write of a short line to a file opened for appending is whole, whoever else writes and whoever is killed.
     fd = os.open(os.environ["CHAOS_CALLS"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -37,4 +43,6 @@ def _write(line: str) -> None:
 if __name__ == "__main__":
     witness(ScriptedEngine)
     witness(ExtractiveEngine, int(os.environ.get("CHAOS_SLOW_MS", "0")))
+    if os.environ.get("CHAOS_DEAF"):
+        setattr(WorkerProcess, "_apply", _ignore)  # noqa: B010
     app.main()
