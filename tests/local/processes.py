@@ -7,12 +7,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import pytest
+
+T = TypeVar("T")
 
 NOBODY = 65534
 HOLD = Path(__file__).with_name("hold.py")
@@ -38,6 +41,14 @@ class Holder:
     def servers(self) -> list[psutil.Process]:
         """The server processes of this home that are alive, workers of Postgres included."""
         return servers_of(self.home)
+
+    def each(self, ask: Callable[[psutil.Process], T]) -> list[T]:
+        """What `ask` says of each server process; one that ends in the meantime, as workers of Postgres do, is left out."""
+        said: list[T] = []
+        for process in self.servers():
+            with suppress(psutil.NoSuchProcess):
+                said.append(ask(process))
+        return said
 
 
 def environment() -> dict[str, str]:

@@ -51,7 +51,9 @@ def test_root_runs_both_where_namespaces_are_refused(home: Path) -> None:
     needs_root()
     with holding(home, before=[sys.executable, WITHOUT_NAMESPACES]) as holder:
         assert answers(holder)
-        assert {p.uids().effective for p in holder.servers() if p.name() == "postgres"} == {65534}
+        assert {user for name, user in holder.each(lambda p: (p.name(), p.uids().effective)) if name == "postgres"} == {
+            65534
+        }
 
 
 def test_data_made_in_a_namespace_is_still_used_where_namespaces_are_refused(home: Path) -> None:
@@ -69,7 +71,7 @@ def test_an_ordinary_user_runs_both(home_of_nobody: Path) -> None:
     before = as_nobody()
     with holding(home_of_nobody, before=before, python=python_for(before)) as holder:
         assert answers(holder)
-        assert {p.uids().effective for p in holder.servers()} == {home_of_nobody.stat().st_uid}
+        assert set(holder.each(lambda p: p.uids().effective)) == {home_of_nobody.stat().st_uid}
 
 
 def test_a_user_without_a_name_runs_both(home: Path) -> None:
@@ -78,7 +80,7 @@ def test_a_user_without_a_name_runs_both(home: Path) -> None:
     os.chown(home, nameless, nameless)
     with holding(home, before=as_nobody(nameless), python=python_for(as_nobody(nameless))) as holder:
         assert answers(holder)
-        assert {p.uids().effective for p in holder.servers()} == {nameless}
+        assert set(holder.each(lambda p: p.uids().effective)) == {nameless}
 
 
 def test_data_that_root_left_is_refused_with_the_remedy(home_of_nobody: Path) -> None:
@@ -100,7 +102,7 @@ def test_data_that_root_left_is_refused_with_the_remedy(home_of_nobody: Path) ->
 
 def test_the_servers_listen_on_private_unix_sockets_alone(home: Path) -> None:
     with holding(home) as holder:
-        tcp = [c for p in holder.servers() for c in p.net_connections("inet")]
+        tcp = [c for found in holder.each(lambda p: p.net_connections("inet")) for c in found]
         assert tcp == []
         sockets = Path(parse_qs(urlsplit(holder.owner_url).query)["host"][0])
         for folder in (sockets, sockets.parent, Path(urlsplit(holder.redis_url).path).parent, home / "pg", home / "kv"):
@@ -120,8 +122,7 @@ def test_another_user_cannot_connect(home: Path) -> None:
 def test_no_server_outlives_a_killed_supervisor(home: Path) -> None:
     with holding(home) as holder:
         connection = psycopg.connect(holder.owner_url)
-        servers = holder.servers()
-        assert {"postgres", "valkey-server"} <= {p.name() for p in servers}
+        assert {"postgres", "valkey-server"} <= set(holder.each(lambda p: p.name()))
         holder.process.kill()
         assert eventually(lambda: not servers_of(home), seconds=2.0)
         connection.close()
@@ -143,11 +144,8 @@ def test_what_was_committed_survives_the_death_of_everything(home: Path) -> None
         with redis.Redis.from_url(holder.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
             client.set("kept", "yes")
         time.sleep(1.2)  # the key-value server writes once a second
-        victims = holder.servers()
         holder.process.kill()
-        for victim in victims:
-            if victim.is_running():
-                victim.kill()
+        holder.each(lambda p: p.kill())
     with holding(home) as holder:
         with psycopg.connect(holder.owner_url) as connection:
             assert connection.execute("select count(*) from kept").fetchone() == (1000,)
@@ -158,8 +156,7 @@ def test_what_was_committed_survives_the_death_of_everything(home: Path) -> None
 def test_servers_left_behind_are_stopped_before_new_ones_start(home: Path) -> None:
     with holding(home) as holder:
         left_behind = holder.servers()
-        for process in left_behind:
-            process.suspend()  # not even the kernel's request to die is heeded by a stopped valkey
+        holder.each(lambda p: p.suspend())  # not even the kernel's request to die is heeded by a stopped valkey
         holder.process.kill()
         holder.process.wait()
         with holding(home) as second:
@@ -180,7 +177,9 @@ def test_a_second_process_shares_the_servers_of_the_first(home: Path) -> None:
         before = {p.pid for p in holder.servers()}
         with local_servers(Settings(home=home, database_url=None, redis_url=None)) as servers:
             assert (servers.owner_url, servers.redis_url) == (holder.owner_url, holder.redis_url)
-            assert {p.pid for p in holder.servers() if p.ppid() == holder.process.pid} <= before
+            assert {
+                pid for pid, parent in holder.each(lambda p: (p.pid, p.ppid())) if parent == holder.process.pid
+            } <= before
         assert answers(holder)
 
 
