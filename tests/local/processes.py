@@ -43,7 +43,7 @@ class Holder:
         return servers_of(self.home)
 
     def each(self, ask: Callable[[psutil.Process], T]) -> list[T]:
-        """What `ask` says of each server process; one that ends in the meantime, as workers of Postgres do, is left out."""
+        """What `ask` says of each server process; one that ends meanwhile, as workers of Postgres do, is left out."""
         said: list[T] = []
         for process in self.servers():
             with suppress(psutil.NoSuchProcess):
