@@ -4,6 +4,8 @@ import contextlib
 
 import pytest
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
+from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_POS_ARGS, JsonPlusSerializer
+from ormsgpack import Ext, packb
 
 from offing.core.errors import Fenced, StateTooLarge
 from offing.storage.checkpoints import FencedSaver, serializer
@@ -90,10 +92,17 @@ async def test_state_with_content_in_it_is_refused_by_name(pool: Database) -> No
 
 
 FORGED = [
-    ("msgpack", bytes.fromhex("c7") + bytes([29, 0]) + b"\x93\xa2os\xa6system\x91\xb4touch /tmp/offing-pwned"),
+    ("msgpack", packb(Ext(EXT_CONSTRUCTOR_POS_ARGS, packb(("os", "system", ["touch /tmp/offing-pwned"]))))),
     ("json", b'{"lc": 2, "type": "constructor", "id": ["os", "system"], "args": ["touch /tmp/offing-pwned"]}'),
     ("pickle", b"cos\nsystem\n(S'touch /tmp/offing-pwned'\ntR."),
 ]
+
+
+def test_the_forged_msgpack_would_run_in_a_serializer_that_admits_any_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr("os.system", ran.append)
+    JsonPlusSerializer(allowed_msgpack_modules=True).loads_typed(FORGED[0])
+    assert ran == ["touch /tmp/offing-pwned"]
 
 
 @pytest.mark.parametrize("blob", FORGED, ids=[kind for kind, _ in FORGED])

@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from uuid import UUID
@@ -57,7 +57,6 @@ class Platform:
     database: Database
     hints: BusHints
     tenant: UUID = LOCAL_TENANT
-    graphs: dict[str, object] = field(default_factory=dict[str, object])
 
     async def submit(self, request: RunRequest) -> RunRow:
         submitted = await submit(self.database, self.hints, self.tenant, request, graphs=installed(ALL_GRAPHS))

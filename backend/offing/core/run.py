@@ -4,7 +4,6 @@ Pure rules over counts and clocks; nothing here reads a database or a wall clock
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from uuid import UUID
@@ -110,13 +109,3 @@ class Fence:
     run: UUID
     number: int
     thread: UUID | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunClock:
-    """When things happened to a run, by the database's clock. None: not yet."""
-
-    created: datetime
-    started: datetime | None = None
-    ended: datetime | None = None
-    deadline: datetime | None = None
