@@ -20,8 +20,10 @@ import orjson
 import structlog
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline, PubSub
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeout
 
@@ -287,7 +289,7 @@ class LiveBus:
         pause = 0.1
         while True:
             try:
-                async with self._redis.pubsub() as pubsub:
+                async with _Subscription(self._redis.connection_pool) as pubsub:
                     await pubsub.subscribe(_HELLO)
                     self._pubsub = pubsub  # from here on, who comes subscribes for itself
                     if self._followers:
@@ -334,6 +336,29 @@ class LiveBus:
         for watching in self._followers.values():
             for follower in watching:
                 follower.offer(Look())
+
+
+class _Subscription(PubSub):
+    """A subscription that ends with its connection.
+
+    The library's own connects anew in whichever task meets the fault, and two tasks that do so at once leave a socket
+    open. Here the listener alone connects, with a new subscription.
+    """
+
+    async def connect(self) -> None:
+        self._require_connection()
+        await super().connect()
+
+    async def parse_response(self, block: bool = True, timeout: float = 0) -> Any:  # noqa: ASYNC109  its signature
+        self._require_connection()
+        return await super().parse_response(block, timeout)
+
+    async def _reconnect(self, conn: AbstractConnection, *_: object, **__: object) -> None:
+        await conn.disconnect(nowait=True)
+
+    def _require_connection(self) -> None:
+        if self.connection is not None and not self.connection.is_connected:
+            raise RedisConnectionError("the subscription's connection is gone")
 
 
 _HELLO = "offing:live"
