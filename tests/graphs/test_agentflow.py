@@ -10,7 +10,8 @@ from offing.core.run import Budget, StopReason
 from offing.core.step import StepKind
 from offing.sdk import ReportDraft
 from offing_graphs.agentflow import graph
-from offing_graphs.agentflow.shapes import Command, Coverage, Plan, Verdict
+from offing_graphs.agentflow.shapes import Command, Verdict
+from offing_graphs.parts.shapes import Coverage, Plan
 from tests.graphs.corpus import harbour
 from tests.graphs.stand_in import Engine, StandIn, carry_out, failing
 

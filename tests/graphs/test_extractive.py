@@ -12,13 +12,14 @@ from offing.core.run import StopReason
 from offing.core.tool import Span
 from offing_graphs.agentflow import graph
 from offing_graphs.agentflow.extractive import analysis_of, executor, model_free_report, verifier
-from offing_graphs.agentflow.extractive_arguments import arguments
-from offing_graphs.agentflow.extractive_question import key_phrases, sub_questions
-from offing_graphs.agentflow.extractive_split import Kind, plain, units
-from offing_graphs.agentflow.extractive_sums import expression
-from offing_graphs.agentflow.extractive_words import stems, terms
-from offing_graphs.agentflow.memory import pieces
-from offing_graphs.agentflow.shapes import Card, Case, ExecutorInput, Plan, VerifierInput, WriterInput
+from offing_graphs.agentflow.shapes import ExecutorInput, VerifierInput
+from offing_graphs.extractive.arguments import arguments
+from offing_graphs.extractive.question import key_phrases, sub_questions
+from offing_graphs.extractive.split import Kind, plain, units
+from offing_graphs.extractive.sums import expression
+from offing_graphs.extractive.words import stems, terms
+from offing_graphs.parts.findings import pieces
+from offing_graphs.parts.shapes import Card, Case, Plan, WriterInput
 from tests.graphs.corpus import harbour
 from tests.graphs.stand_in import NAMES, SPECS, StandIn, carry_out
 

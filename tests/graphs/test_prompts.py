@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from offing.core.run import Budget
 from offing.sdk import Message
 from offing_graphs.agentflow import graph, prompts
-from offing_graphs.agentflow.prompts import data, planner, writer
-from offing_graphs.agentflow.shapes import Analysis, Card, Piece, PlannerInput, Record, Verdict, WriterInput
+from offing_graphs.agentflow.prompts import planner, writer
+from offing_graphs.agentflow.shapes import PlannerInput, Verdict
+from offing_graphs.parts.prompting import data
+from offing_graphs.parts.shapes import Analysis, Card, Piece, Record, WriterInput
 from tests.graphs.corpus import harbour
 from tests.graphs.stand_in import StandIn, carry_out
 

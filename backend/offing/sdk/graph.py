@@ -10,11 +10,15 @@ from offing.sdk.context import RunView
 from offing.sdk.role import Role
 
 
-def content_hash(folder: Path) -> str:
-    """SHA-256 over the names and bytes of a graph folder's Python and prompt files: what a run pins."""
+def content_hash(*folders: Path) -> str:
+    """SHA-256 over the names and bytes of a graph's Python and prompt files, those it shares included: what a run pins.
+
+    Folders are read in the order given.
+    """
     digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".txt", ".toml"}):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    for folder in folders:
+        for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".txt", ".toml"}):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

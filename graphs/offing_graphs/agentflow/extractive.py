@@ -3,25 +3,13 @@
 from typing import Any
 
 from offing.sdk import ReportDraft, RunView
-from offing_graphs.agentflow import extractive_report
-from offing_graphs.agentflow.extractive_agenda import CALCULATE, Agenda, agenda, asked_for
-from offing_graphs.agentflow.extractive_arguments import arguments
-from offing_graphs.agentflow.extractive_question import key_phrases, sub_questions
-from offing_graphs.agentflow.extractive_sums import expression
-from offing_graphs.agentflow.shapes import (
-    Analysis,
-    AnalystInput,
-    Case,
-    Command,
-    Exchange,
-    ExecutorInput,
-    Piece,
-    Plan,
-    PlannerInput,
-    Verdict,
-    VerifierInput,
-    WriterInput,
-)
+from offing_graphs.agentflow.shapes import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.extractive import report as extractive_report
+from offing_graphs.extractive.agenda import CALCULATE, Agenda, agenda, asked_for
+from offing_graphs.extractive.arguments import arguments
+from offing_graphs.extractive.question import key_phrases, sub_questions
+from offing_graphs.extractive.sums import expression
+from offing_graphs.parts.shapes import Analysis, Case, Exchange, Piece, Plan, WriterInput
 
 
 def analyst(given: AnalystInput) -> Analysis:

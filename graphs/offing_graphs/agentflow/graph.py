@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from offing.sdk import Evidence, Graph, ReportDraft, RunContext, RunView, content_hash
-from offing_graphs.agentflow import extractive, memory, nodes
+from offing_graphs.agentflow import extractive, nodes
 from offing_graphs.agentflow.roles import ROLES
 from offing_graphs.agentflow.state import State, start
+from offing_graphs.parts import ROOMS
+from offing_graphs.parts.findings import pieces
 
 
 def build() -> Any:
@@ -37,14 +39,14 @@ def _unless_stopped(following: str) -> Any:
 
 def salvage(run: RunView, evidence: tuple[Evidence, ...]) -> ReportDraft:
     """A report without a model, for a run that ended before its generator could write."""
-    return extractive.salvage(run, memory.pieces(evidence))
+    return extractive.salvage(run, pieces(evidence))
 
 
 graph = Graph(
     name="agentflow",
     title="AgentFlow",
     description="Analyses the question, then plans, acts and verifies turn by turn, and writes a cited report.",
-    version=content_hash(Path(__file__).parent),
+    version=content_hash(Path(__file__).parent, *ROOMS),
     build=build,
     start=start,
     roles=ROLES,

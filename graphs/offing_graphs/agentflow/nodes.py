@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from offing.sdk import (
     EngineFailure,
-    FailureKind,
     RunContext,
     StopReason,
     ToolCall,
@@ -16,38 +15,22 @@ from offing.sdk import (
 from offing_graphs.agentflow import memory, roles
 from offing_graphs.agentflow.extractive import model_free_report
 from offing_graphs.agentflow.reading import Table, read
-from offing_graphs.agentflow.shapes import (
-    AnalystInput,
-    ExecutorInput,
-    Plan,
-    PlannerInput,
-    Verdict,
-    VerifierInput,
-    WriterInput,
-)
+from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerInput, Verdict, VerifierInput
 from offing_graphs.agentflow.state import State
+from offing_graphs.parts.ending import NO_MODEL, halted, reason_of
+from offing_graphs.parts.findings import brought_back, pieces
+from offing_graphs.parts.shapes import Plan, WriterInput
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
 Update = dict[str, Any]
 
-NO_MODEL = frozenset(
-    {
-        StopReason.TOKEN_LIMIT,
-        StopReason.SPEND_LIMIT,
-        StopReason.TENANT_SPEND_LIMIT,
-        StopReason.TIME_LIMIT,
-        StopReason.PROVIDER_DOWN,
-    }
-)
-"""Reasons after which the report is written without asking an engine."""
-
 
 async def analyse(state: State, runtime: "Runtime[Any]") -> Update:
     """What is asked, in parts."""
     ctx: RunContext = runtime.context
-    if reason := halted(ctx, state, begins_turn=True):
+    if reason := halted(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
     heard = await _newest_message(ctx, state["heard"])
     table = await read(ctx, state, heard=heard)
@@ -60,7 +43,7 @@ async def analyse(state: State, runtime: "Runtime[Any]") -> Update:
 async def planner(state: State, runtime: "Runtime[Any]") -> Update:
     """The next step, as the first part of a turn."""
     ctx: RunContext = runtime.context
-    if reason := halted(ctx, state, begins_turn=True):
+    if reason := halted(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
@@ -70,7 +53,7 @@ async def planner(state: State, runtime: "Runtime[Any]") -> Update:
         analysis=table.analysis,
         tools=table.cards,
         memory=table.memory,
-        evidence=memory.pieces(table.evidence),
+        evidence=pieces(table.evidence),
         verdict=table.verdict,
         turn=turn,
         remaining=ctx.run.budget.turns - state["turn"],
@@ -85,7 +68,7 @@ async def executor(state: State, runtime: "Runtime[Any]") -> Update:
     """One validated tool call, and its record in the run's memory."""
     ctx: RunContext = runtime.context
     turn = state["turn"]
-    if reason := halted(ctx, state):
+    if reason := halted(ctx, state["turn"]):
         return {"stop": reason}
     table = await read(ctx, state, before=turn)
     plan = await table.plan(ctx)
@@ -101,7 +84,7 @@ async def verifier(state: State, runtime: "Runtime[Any]") -> Update:
     """Whether what has been retrieved is enough."""
     ctx: RunContext = runtime.context
     turn = state["turn"]
-    if reason := halted(ctx, state):
+    if reason := halted(ctx, state["turn"]):
         return {"stop": reason}
     table = await read(ctx, state, before=turn + 1)
     given = VerifierInput(
@@ -109,7 +92,7 @@ async def verifier(state: State, runtime: "Runtime[Any]") -> Update:
         analysis=table.analysis,
         tools=table.cards,
         memory=table.memory,
-        evidence=memory.pieces(table.evidence),
+        evidence=pieces(table.evidence),
         turn=turn,
         remaining=ctx.run.budget.turns - turn,
     )
@@ -131,7 +114,7 @@ async def generator(state: State, runtime: "Runtime[Any]") -> Update:
         **table.case(),
         analysis=table.analysis,
         memory=table.memory,
-        evidence=memory.pieces(table.evidence),
+        evidence=pieces(table.evidence),
         reason=reason,
     )
     if reason in NO_MODEL or not table.found:
@@ -146,24 +129,6 @@ async def generator(state: State, runtime: "Runtime[Any]") -> Update:
     return {"stop": reason}
 
 
-def halted(ctx: RunContext, state: State, *, begins_turn: bool = False) -> StopReason | None:
-    """Why this node should do nothing. None: go on.
-
-    The turn limit is read from the state, because a turn that has begun is finished, also when its node runs again.
-    """
-    reason = ctx.stop()
-    if reason is not None and reason is not StopReason.TURN_LIMIT:
-        return reason
-    return StopReason.TURN_LIMIT if begins_turn and state["turn"] >= ctx.run.budget.turns else None
-
-
-def reason_of(failure: EngineFailure) -> StopReason:
-    """A failed role call as the reason to stop collecting."""
-    if failure.kind is FailureKind.OUT_OF_BUDGET:
-        return StopReason(failure.stop)
-    return StopReason.INVALID_OUTPUT if failure.kind is FailureKind.INVALID_OUTPUT else StopReason.PROVIDER_DOWN
-
-
 async def _command(ctx: RunContext, table: Table, plan: Plan, turn: int) -> ToolCall | EngineFailure:
     """The executor's call. An unknown tool is passed on as it is, to be refused and recorded."""
     card = next((c for c in table.cards if c.name == plan.tool), None)
@@ -174,14 +139,14 @@ async def _command(ctx: RunContext, table: Table, plan: Plan, turn: int) -> Tool
         plan=plan,
         tool=card,
         memory=table.memory,
-        evidence=memory.pieces(table.evidence),
+        evidence=pieces(table.evidence),
     )
     reply = await ctx.call(roles.EXECUTOR, given, turn=turn)
     return reply if isinstance(reply, EngineFailure) else ToolCall(reply.output.tool, dict(reply.output.args))
 
 
 async def _remember(ctx: RunContext, table: Table, plan: Plan, result: ToolResult, turn: int) -> None:
-    back = memory.brought_back(result, await ctx.evidence(memory.SEEN))
+    back = brought_back(result, await ctx.evidence(memory.SEEN))
     known = {id for record in table.memory for id in record.evidence}
     fresh = sum(e.id not in known for e in back)
     record = memory.record_of(plan, result, back, fresh, turn, table.verdict)

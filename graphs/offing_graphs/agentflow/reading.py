@@ -11,8 +11,9 @@ from pydantic import BaseModel
 from offing.sdk import Evidence, RunContext, Step, StepKind, ToolSpec
 from offing_graphs.agentflow import memory
 from offing_graphs.agentflow.extractive import analyst
-from offing_graphs.agentflow.shapes import Analysis, AnalystInput, Card, Exchange, Plan, Record, Verdict
+from offing_graphs.agentflow.shapes import AnalystInput, Verdict
 from offing_graphs.agentflow.state import State
+from offing_graphs.parts.shapes import Analysis, Card, Exchange, Plan, Record
 
 Output = TypeVar("Output", bound=BaseModel)
 

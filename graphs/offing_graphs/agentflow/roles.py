@@ -2,17 +2,8 @@
 
 from offing.sdk import Headline, ReportDraft, Role, StepKind, shortened
 from offing_graphs.agentflow import extractive, prompts
-from offing_graphs.agentflow.shapes import (
-    Analysis,
-    AnalystInput,
-    Command,
-    ExecutorInput,
-    Plan,
-    PlannerInput,
-    Verdict,
-    VerifierInput,
-    WriterInput,
-)
+from offing_graphs.agentflow.shapes import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.parts.shapes import Analysis, Plan, WriterInput
 
 
 def _analysis_line(output: Analysis) -> Headline:

@@ -3,7 +3,7 @@
 Each row is a group; a word may be in several. What is found by another word of a group counts less than the word.
 """
 
-from offing_graphs.agentflow.extractive_words import stem
+from offing_graphs.extractive.words import stem
 
 _GROUPS = """
     large largest big bigger biggest size maximum max limit most greatest huge length

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from offing_graphs.agentflow.extractive_form import readable
-from offing_graphs.agentflow.extractive_kin import like
-from offing_graphs.agentflow.extractive_lines import Line, Pool
-from offing_graphs.agentflow.extractive_split import Kind
-from offing_graphs.agentflow.extractive_wants import asks_for_list, asks_what_it_is, wanted
-from offing_graphs.agentflow.extractive_words import Stems, Term, sequence, stems, terms, with_kin
+from offing_graphs.extractive.form import readable
+from offing_graphs.extractive.kin import like
+from offing_graphs.extractive.lines import Line, Pool
+from offing_graphs.extractive.split import Kind
+from offing_graphs.extractive.wants import asks_for_list, asks_what_it_is, wanted
+from offing_graphs.extractive.words import Stems, Term, sequence, stems, terms, with_kin
 
 UNDER_HEADING = 0.75
 """What a word counts that stands in the heading and not in the sentence."""

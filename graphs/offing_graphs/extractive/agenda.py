@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from offing.sdk import shortened
-from offing_graphs.agentflow.extractive_lines import Pool, held_in_paragraph, pool_of
-from offing_graphs.agentflow.extractive_measure import Hit, measure, weights_of
-from offing_graphs.agentflow.extractive_question import compares, key_phrases
-from offing_graphs.agentflow.extractive_sums import expression
-from offing_graphs.agentflow.extractive_words import Term, terms
-from offing_graphs.agentflow.shapes import Card, Coverage, Piece, Record
+from offing_graphs.extractive.lines import Pool, held_in_paragraph, pool_of
+from offing_graphs.extractive.measure import Hit, measure, weights_of
+from offing_graphs.extractive.question import compares, key_phrases
+from offing_graphs.extractive.sums import expression
+from offing_graphs.extractive.words import Term, terms
+from offing_graphs.parts.shapes import Card, Coverage, Piece, Record
 
 OTHER_FORMS = "Look again with other forms of"
 """How a sub-goal begins whose query holds words that were made up from others."""

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, ReportDraft, StopReason, shortened
-from offing_graphs.agentflow.extractive_agenda import CALCULATE, OTHER_FORMS, SEARCH, Standing, standings
-from offing_graphs.agentflow.extractive_form import LONGEST_QUOTE, cut_short, is_dangling
-from offing_graphs.agentflow.extractive_lines import WHOLE, Line, block_of
-from offing_graphs.agentflow.extractive_measure import Hit
-from offing_graphs.agentflow.extractive_question import compares
-from offing_graphs.agentflow.extractive_quotes import distinct
-from offing_graphs.agentflow.extractive_split import Kind, Unit, is_header, plain, units
-from offing_graphs.agentflow.extractive_wants import asks_for_list, asks_for_steps
-from offing_graphs.agentflow.shapes import Piece, Record, WriterInput
+from offing_graphs.extractive.agenda import CALCULATE, OTHER_FORMS, SEARCH, Standing, standings
+from offing_graphs.extractive.form import LONGEST_QUOTE, cut_short, is_dangling
+from offing_graphs.extractive.lines import WHOLE, Line, block_of
+from offing_graphs.extractive.measure import Hit
+from offing_graphs.extractive.question import compares
+from offing_graphs.extractive.quotes import distinct
+from offing_graphs.extractive.split import Kind, Unit, is_header, plain, units
+from offing_graphs.extractive.wants import asks_for_list, asks_for_steps
+from offing_graphs.parts.shapes import Piece, Record, WriterInput
 
 QUOTES = 5
 """Quotes a section at most."""

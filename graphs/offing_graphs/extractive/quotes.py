@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from offing_graphs.agentflow.extractive_form import LONGEST_QUOTE
-from offing_graphs.agentflow.extractive_lines import pool_of
-from offing_graphs.agentflow.extractive_measure import Hit, measure
-from offing_graphs.agentflow.extractive_split import Kind, plain, units
-from offing_graphs.agentflow.extractive_words import stems, terms
-from offing_graphs.agentflow.shapes import Piece
+from offing_graphs.extractive.form import LONGEST_QUOTE
+from offing_graphs.extractive.lines import pool_of
+from offing_graphs.extractive.measure import Hit, measure
+from offing_graphs.extractive.split import Kind, plain, units
+from offing_graphs.extractive.words import stems, terms
+from offing_graphs.parts.shapes import Piece
 
 
 def distinct(hits: Sequence[Hit], most: int, least_score: float, sameness: float = 0.6) -> tuple[Hit, ...]:

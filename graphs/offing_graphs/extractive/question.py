@@ -6,7 +6,7 @@ English patterns; a question in another language stays whole. Knows neither docu
 import re
 from collections.abc import Iterable, Sequence
 
-from offing_graphs.agentflow.extractive_words import STOP_WORDS, WEAK_WORDS, terms
+from offing_graphs.extractive.words import STOP_WORDS, WEAK_WORDS, terms
 
 MOST_PARTS = 8
 

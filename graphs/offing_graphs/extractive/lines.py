@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import cast
 
-from offing_graphs.agentflow.extractive_split import Kind, Unit, is_header, plain, units
-from offing_graphs.agentflow.extractive_words import Stems, Term, sequence, stems
-from offing_graphs.agentflow.shapes import Piece
+from offing_graphs.extractive.split import Kind, Unit, is_header, plain, units
+from offing_graphs.extractive.words import Stems, Term, sequence, stems
+from offing_graphs.parts.shapes import Piece
 
 COMMON = 3
 """Sources from which on a word of all of them is common."""

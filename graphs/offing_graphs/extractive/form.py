@@ -5,8 +5,8 @@ The only home of what makes a quote readable. Knows no question.
 
 import re
 
-from offing_graphs.agentflow.extractive_lines import Line
-from offing_graphs.agentflow.extractive_split import Kind, linked_share
+from offing_graphs.extractive.lines import Line
+from offing_graphs.extractive.split import Kind, linked_share
 
 LONGEST_QUOTE = 420
 """Code points of a quote; longer sentences are cut at a clause."""

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from offing_graphs.agentflow.extractive_sums import expression
-from offing_graphs.agentflow.shapes import Card, Piece, Plan
+from offing_graphs.extractive.sums import expression
+from offing_graphs.parts.shapes import Card, Piece, Plan
 
 QUERY = ("query", "q", "text", "search", "words")
 SUM = ("expression", "formula")

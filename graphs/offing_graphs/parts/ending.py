@@ -1,0 +1,33 @@
+"""When a flow stops collecting, and why: the same rules for every flow."""
+
+from offing.sdk import EngineFailure, FailureKind, RunContext, StopReason
+
+NO_MODEL = frozenset(
+    {
+        StopReason.TOKEN_LIMIT,
+        StopReason.SPEND_LIMIT,
+        StopReason.TENANT_SPEND_LIMIT,
+        StopReason.TIME_LIMIT,
+        StopReason.PROVIDER_DOWN,
+    }
+)
+"""Reasons after which the report is written without asking an engine."""
+
+
+def halted(ctx: RunContext, turn: int, *, begins_turn: bool = False) -> StopReason | None:
+    """Why a node should do nothing. None: go on.
+
+    The turn limit is read from the state's `turn`, because a turn that has begun is finished, also when its node runs
+    again.
+    """
+    reason = ctx.stop()
+    if reason is not None and reason is not StopReason.TURN_LIMIT:
+        return reason
+    return StopReason.TURN_LIMIT if begins_turn and turn >= ctx.run.budget.turns else None
+
+
+def reason_of(failure: EngineFailure) -> StopReason:
+    """A failed role call as the reason to stop collecting."""
+    if failure.kind is FailureKind.OUT_OF_BUDGET:
+        return StopReason(failure.stop)
+    return StopReason.INVALID_OUTPUT if failure.kind is FailureKind.INVALID_OUTPUT else StopReason.PROVIDER_DOWN
