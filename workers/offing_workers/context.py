@@ -16,9 +16,10 @@ from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolResult, ToolSpec, ToolStatus
+from offing.core.trajectory import Fracture
 from offing.models.engine import RoleRequest, engine_for
 from offing.sdk import Role, RoleReply, RunView, ToolCall
-from offing.sdk.role import Input, Output
+from offing.sdk.values import Input, Output
 from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
 from offing.storage.pool import Connection, Database
@@ -105,7 +106,7 @@ class SliceContext:
                 self._hold.drain(Drain.SLICE_OVER)
 
     async def call(
-        self, role: Role[Input, Output], given: Input, *, turn: int = 0
+        self, role: Role[Input, Output], given: Input, *, turn: int = 0, fracture: Fracture | None = None
     ) -> RoleReply[Output] | EngineFailure:
         key = self._recorder.next_key()
         if step := self._recorder.recorded(key, frozenset({role.kind, StepKind.FAILURE})):

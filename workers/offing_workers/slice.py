@@ -194,7 +194,8 @@ class Slice:
         collections = tuple(row.scope.get("collections", ()))
         sources = tuple(UUID(str(s)) for s in row.scope.get("sources", ()))
         library = library_port(self._database, self._fence.tenant, LibraryScope(collections, sources))
-        scope = ToolScope(self._fence.tenant, row.id, "", library, collections, sources)
+        world = str(row.scope.get("world", ""))
+        scope = ToolScope(self._fence.tenant, row.id, "", library, collections, sources, world)
         tools = {tool.spec.name: tool for tool in registry()}
         return Toolbelt(tools, policy_of(row.policy), scope, self._database, self._recorder, used)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from offing.core.tokens import TextSpan, TokenTrace
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -19,6 +21,9 @@ class Message:
     role: str
     """system, user or assistant."""
     parts: tuple[str, ...]
+    turn: int = 0
+    """Seq of the turn whose completion this assistant message repeats, so that an engine goes on from its very tokens.
+    0: the text stands for itself."""
 
     @property
     def text(self) -> str:
@@ -61,6 +66,8 @@ class FailureKind(StrEnum):
     """Answered, but never in the form that the role needs, within the re-asks allowed."""
     OUT_OF_BUDGET = "out_of_budget"
     UNKNOWN_ENGINE = "unknown_engine"
+    UNKNOWN_VERSION = "unknown_version"
+    """The engine does not have this policy version, and answers with no other."""
 
 
 RETRYABLE = frozenset({FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, FailureKind.TIMEOUT})
@@ -80,6 +87,13 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Unusable:
+    """Why a text is no answer, said so that a model can correct itself."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An accepted answer."""
 
@@ -96,6 +110,10 @@ class Answer:
     """Of all attempts together."""
     attempts: tuple[Attempt, ...] = ()
     """The failed ones before this answer."""
+    trace: TokenTrace | None = None
+    """The accepted attempt as the sampler saw it. None: the engine gives no token ids."""
+    spans: tuple[TextSpan, ...] = ()
+    """What the stretches of `text` are, from the parse that made `output`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +134,13 @@ class EngineChoice(BaseModel, frozen=True, extra="forbid"):
     """Which engine answers a role, and how."""
 
     engine: str = "extractive"
-    """extractive, litellm or scripted."""
+    """extractive, rules, litellm, policy or scripted."""
     model: str = ""
-    """The provider's model name as litellm spells it. Empty for engines without one."""
+    """litellm: the provider's model name. policy: NAME@VERSION. rules: the rule's name. Empty for the others."""
+    form: str = ""
+    """Name of the role's form to ask in, such as plain or compact. Empty: JSON by the output's schema."""
     temperature: float | None = None
-    """None: the provider's default."""
+    """None: the provider's default; for a policy 1, the only one that log-probabilities need no correction for."""
     max_tokens: int = 2048
     """Completion tokens of one attempt."""
     timeout_seconds: float = 120.0
@@ -131,12 +151,14 @@ class EngineChoice(BaseModel, frozen=True, extra="forbid"):
 
 
 def parse_engine(text: str) -> EngineChoice:
-    """`extractive`, `litellm:provider/model` or `litellm:provider/model@temperature` as a choice.
+    """A choice from `ENGINE`, `ENGINE:MODEL`, `litellm:MODEL@TEMPERATURE`, or with a role's form `ENGINE+FORM:MODEL`.
 
-    A model's own name may have an @ in it, such as a date: only 0 to 2 after the last one is a temperature.
+    A model's own name may have an @ in it, such as a date: only 0 to 2 after the last one is a temperature. After a
+    policy's name it is the version.
     """
-    engine, _, rest = text.partition(":")
+    named, _, rest = text.partition(":")
+    engine, _, form = named.partition("+")
     model, at, heat = rest.rpartition("@")
-    if not at or not re.fullmatch(r"[0-2](\.\d+)?|\.\d+", heat):
-        return EngineChoice(engine=engine, model=rest)
-    return EngineChoice(engine=engine, model=model, temperature=float(heat))
+    if engine == "policy" or not at or not re.fullmatch(r"[0-2](\.\d+)?|\.\d+", heat):
+        return EngineChoice(engine=engine, model=rest, form=form)
+    return EngineChoice(engine=engine, model=model, form=form, temperature=float(heat))

@@ -19,6 +19,7 @@ ENDINGS: dict[str, str] = {
     StopReason.SPEND_LIMIT: "The run's money was spent.",
     StopReason.TENANT_SPEND_LIMIT: "The spending cap of the day was reached.",
     StopReason.TIME_LIMIT: "The time was over.",
+    StopReason.CONTEXT_LIMIT: "The work outgrew the space that its flow allows.",
     StopReason.PROVIDER_DOWN: "The model's provider gave no usable answer.",
     StopReason.INVALID_OUTPUT: "The model did not answer in the form that was needed.",
     StopReason.ASKED_TO_WRITE: "A person asked for what there was.",

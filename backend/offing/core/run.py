@@ -48,6 +48,8 @@ class StopReason(StrEnum):
     """An engine gave no usable answer in all attempts."""
     INVALID_OUTPUT = "invalid_output"
     """An engine answered, but never in the form that the role needs."""
+    CONTEXT_LIMIT = "context_limit"
+    """The flow's own limit on its context was passed."""
     ASKED_TO_WRITE = "asked_to_write"
     """A person asked to stop and write what there is."""
     CANCELLED = "cancelled"

@@ -5,7 +5,7 @@ connection.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
@@ -16,7 +16,10 @@ from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, 
 from offing.core.run import StopReason
 from offing.sdk.role import Role
 
-ENGINES = ("extractive", "litellm", "scripted")
+ENGINES = ("extractive", "litellm", "policy", "rules", "scripted")
+
+Recall = Callable[[int], Awaitable[tuple[int, ...] | None]]
+"""Prompt and completion ids of an earlier turn of the run, by its seq. None: they are not known."""
 
 
 class Meter(Protocol):
@@ -29,6 +32,10 @@ class Meter(Protocol):
     async def settle(self, usage: Usage) -> None:
         """Release what is set aside and book what the attempt used; zero for one that the provider did not bill."""
         ...
+
+
+async def _nothing(_: int) -> tuple[int, ...] | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class RoleRequest:
     meter: Meter
     deadline_seconds: float | None = None
     """Seconds of work that the run has left, all attempts and waits included. None: no limit."""
+    recall: Recall = _nothing
+    """How a token-level engine goes on from the very tokens of an earlier turn."""
 
 
 class Engine(Protocol):
@@ -67,6 +76,10 @@ def engine_for(choice: EngineChoice, env: Mapping[str, str] = os.environ) -> Eng
             from offing.models.scripted import ScriptedEngine
 
             return ScriptedEngine()
+        case "rules":
+            from offing.models.rules import RulesEngine
+
+            return RulesEngine()
         case "litellm":
             from offing.models.litellm_engine import LitellmEngine
 

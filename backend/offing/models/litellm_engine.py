@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from offing.core.model import Answer, Attempt, EngineFailure, FailureKind, Message, Usage
+from offing.core.model import Answer, Attempt, EngineFailure, FailureKind, Message, Unusable, Usage
 from offing.core.run import StopReason
 from offing.core.step import shortened
 from offing.models.credentials import destination, key_variable
@@ -30,7 +30,7 @@ from offing.models.litellm_request import (
 )
 from offing.models.metering import Booking, reserved
 from offing.models.retry import RetryPolicy
-from offing.models.structured import Unusable, parse_output
+from offing.models.structured import parse_output
 from offing.telemetry import attributes as names
 from offing.telemetry.tracing import mark_failed, span
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from offing.core.model import Answer, Attempt, EngineChoice, EngineFailure, FailureKind, Usage
+from offing.core.model import Answer, Attempt, EngineChoice, EngineFailure, FailureKind, Unusable, Usage
 from offing.models.engine import RoleRequest
 from offing.models.metering import reserved
-from offing.models.structured import Unusable, parse_output
+from offing.models.structured import parse_output
 
 
 class ScriptedUsage(BaseModel, frozen=True, extra="forbid"):

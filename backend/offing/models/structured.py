@@ -6,11 +6,11 @@ guessed from prose, so a text can never become its opposite.
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from offing.core.model import Unusable
 from offing.core.step import shortened
 
 Schema = dict[str, Any]
@@ -23,13 +23,6 @@ _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _NUL_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _DROPPED = frozenset({"title", "default", "examples", "minLength", "maxLength", "format"})
 """Keywords that a strict schema may not hold; the parser checks what they said."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unusable:
-    """Why a text is no answer, said so that a model can correct itself."""
-
-    problem: str
 
 
 def parse_output(text: str, output: type[BaseModel]) -> BaseModel | Unusable:

@@ -4,7 +4,7 @@ A graph is a LangGraph graph whose nodes reach the world through a `RunContext`:
 report desk, and each of these is journalled, so that a node that runs again reads back what it already did.
 """
 
-from offing.core.model import EngineFailure, FailureKind, Message, Usage
+from offing.core.model import EngineFailure, FailureKind, Message, Unusable, Usage
 from offing.core.report import (
     DraftCitation,
     DraftSection,
@@ -16,10 +16,13 @@ from offing.core.report import (
 )
 from offing.core.run import Budget, Spent, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shortened
+from offing.core.tokens import SpanKind, TextSpan
 from offing.core.tool import Effect, Span, ToolOutput, ToolResult, ToolSpec, ToolStatus
+from offing.core.trajectory import Fracture
 from offing.sdk.context import RoleReply, RunContext, RunView, ToolCall
+from offing.sdk.form import Form
 from offing.sdk.graph import Graph, content_hash
-from offing.sdk.role import Headline, ModelFree, Role
+from offing.sdk.role import Headline, ModelFree, Role, Rule, Seat
 
 __all__ = [
     "Budget",
@@ -30,6 +33,8 @@ __all__ = [
     "EngineFailure",
     "Evidence",
     "FailureKind",
+    "Form",
+    "Fracture",
     "Graph",
     "Headline",
     "Message",
@@ -39,19 +44,24 @@ __all__ = [
     "ReportStatus",
     "Role",
     "RoleReply",
+    "Rule",
     "RunContext",
     "RunView",
+    "Seat",
     "Span",
+    "SpanKind",
     "Spent",
     "Step",
     "StepDraft",
     "StepKind",
     "StopReason",
+    "TextSpan",
     "ToolCall",
     "ToolOutput",
     "ToolResult",
     "ToolSpec",
     "ToolStatus",
+    "Unusable",
     "Usage",
     "content_hash",
     "shortened",

@@ -15,7 +15,9 @@ from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import Budget, Spent, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
-from offing.sdk.role import Input, Output, Role
+from offing.core.trajectory import Fracture
+from offing.sdk.role import Role
+from offing.sdk.values import Input, Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,13 @@ class RunContext(Protocol):
         ...
 
     async def call(
-        self, role: Role[Input, Output], given: Input, *, turn: int = 0
+        self, role: Role[Input, Output], given: Input, *, turn: int = 0, fracture: Fracture | None = None
     ) -> RoleReply[Output] | EngineFailure:
-        """Ask the engine that the run's configuration names for this role. A failure is recorded as a step, too."""
+        """Ask the engine that the run's configuration names for this role. A failure is recorded as a step, too.
+
+        `fracture`: why the context does not go on from the role's last call, for the record. None: it goes on, or is
+        built anew for every call; the record finds out.
+        """
         ...
 
     async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:

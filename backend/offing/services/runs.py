@@ -18,13 +18,12 @@ from offing.core.model import EngineChoice, parse_engine
 from offing.core.policy import Policy, default_policy, policy_hash
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shortened
+from offing.models.engine import ENGINES
 from offing.sdk import Graph
 from offing.services import graphs as catalogue
 from offing.storage import runs, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow
-
-ENGINES = ("extractive", "litellm", "scripted")
 
 
 class Hints(Protocol):

@@ -22,17 +22,17 @@ from offing.storage.pool import Connection, Database
 COLUMNS = """
     id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget, scope, seed, status,
     stop_reason, error, waiting_for, fence, cancel_mode, pause_requested, deadline_at, turns, tokens, usd, work_seconds,
-    next_seq, created_at, started_at, ended_at, traceparent
+    next_seq, created_at, started_at, ended_at, traceparent, kind, durability
 """
 
 INSERT_THREAD = "insert into thread (id, tenant_id, title) values (%s, %s, %s)"
 
 INSERT_RUN = f"""
     insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
-                     scope, seed, idempotency_key, request_sha256, traceparent, deadline_at, status)
+                     scope, seed, idempotency_key, request_sha256, traceparent, deadline_at, kind, durability, status)
     values (%(id)s, %(tenant)s, %(thread)s, %(graph)s, %(graph_version)s, %(question)s, %(engines)s, %(policy)s,
             %(policy_sha256)s, %(budget)s, %(scope)s, %(seed)s, %(idempotency_key)s, %(request_sha256)s,
-            %(traceparent)s, %(deadline)s, 'queued')
+            %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s, 'queued')
     returning {COLUMNS}
 """
 
@@ -125,6 +125,10 @@ class RunRow:
     started_at: datetime | None
     ended_at: datetime | None
     traceparent: str | None
+    kind: str
+    """ask or rollout."""
+    durability: str
+    """sync, or exit: nothing is written before the slice ends, and a lost slice is done again."""
 
     @property
     def terminal(self) -> bool:
@@ -150,6 +154,8 @@ class NewRun:
     idempotency_key: str | None = None
     request_sha256: str | None = None
     traceparent: str | None = None
+    kind: str = "ask"
+    durability: str = "sync"
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +315,7 @@ def run_of(row: Sequence[Any] | None) -> RunRow:
     assert row is not None
     (id_, thread, graph, version, question, engines, policy, policy_sha256, budget, scope, seed, status) = row[:12]
     (stop, error, waiting, fence, cancel, pause, deadline, turns, tokens, usd, seconds) = row[12:23]
-    (next_seq, created, started, ended, traceparent) = row[23:28]
+    (next_seq, created, started, ended, traceparent, kind, durability) = row[23:30]
     return RunRow(
         id_,
         thread,
@@ -336,6 +342,8 @@ def run_of(row: Sequence[Any] | None) -> RunRow:
         started,
         ended,
         traceparent,
+        kind,
+        durability,
     )
 
 
@@ -363,6 +371,8 @@ def _stored(new: NewRun) -> dict[str, Any]:
         "idempotency_key": new.idempotency_key,
         "request_sha256": new.request_sha256,
         "traceparent": new.traceparent,
+        "kind": new.kind,
+        "durability": new.durability,
     }
 
 

@@ -76,6 +76,8 @@ class ToolScope:
     collections: tuple[str, ...] = ()
     """Empty: all. The port enforces it; here it is for a tool's own words."""
     sources: tuple[UUID, ...] = ()
+    world: str = ""
+    """The world that the run's task is set in, as `offing.world` names it. Empty: none."""
 
 
 class Tool(Protocol):

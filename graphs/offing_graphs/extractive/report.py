@@ -53,6 +53,7 @@ EARLY = {
     StopReason.SPEND_LIMIT: "the run's money was spent",
     StopReason.TENANT_SPEND_LIMIT: "the spending cap of the day was reached",
     StopReason.TIME_LIMIT: "the time was over",
+    StopReason.CONTEXT_LIMIT: "the work outgrew the space that its flow allows",
     StopReason.PROVIDER_DOWN: "the model's provider gave no usable answer",
     StopReason.INVALID_OUTPUT: "the model did not answer in the form that was needed",
     StopReason.ASKED_TO_WRITE: "a person asked for what there is",

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from offing.models.structured import Unusable, parse_output, strict_schema
+from offing.core.model import Unusable
+from offing.models.structured import parse_output, strict_schema
 
 
 class Tool(StrEnum):

@@ -54,6 +54,7 @@ const ENDINGS: Record<StopReason, Ending> = {
     deeper: false,
   },
   time_limit: { why: "It ran out of the time you gave it.", next: DEEPER, deeper: true },
+  context_limit: { why: "It outgrew the space that its flow allows.", next: DEEPER, deeper: true },
   provider_down: {
     why: "The language model gave no usable answer in any attempt.",
     next: `${SAFE} Check the provider, or ask again with another engine.`,

@@ -1,0 +1,1 @@
+"""A world of made-up knowledge: training environment, evaluation set and demo in one. Pure; knows no other room."""
