@@ -40,5 +40,5 @@ class RulesEngine:
 def _written(output: BaseModel, given: BaseModel, form: Form[Any, Any] | None) -> Answer:
     if form is None or form.write is None:
         return Answer(output=output)
-    text = form.write(output)
+    text = form.write(output, given)
     return Answer(output=output, text=text, messages=form.render(given), spans=form.spans(text))

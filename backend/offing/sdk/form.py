@@ -24,7 +24,8 @@ class Form(Generic[Input, Output]):
     """Reads one completion strictly, end-of-turn marks left out. Never raises for what a model wrote."""
     spans: Callable[[str], tuple[TextSpan, ...]] = _no_spans
     """What the stretches of a completion are; found by the same parse as the output. Never overlapping."""
-    write: Callable[[Any], str] | None = None
-    """An output as a model would have written it, so that rules leave text to imitate. None: they cannot."""
+    write: Callable[[Any, Input], str] | None = None
+    """An output as a model with this input would have written it, so that rules leave text to imitate. What it wrote is
+    read back as the same output. None: rules cannot be written in this form."""
     stop: tuple[str, ...] = ()
     """Strings after which sampling ends; they belong to the completion."""
