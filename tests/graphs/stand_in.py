@@ -1,7 +1,8 @@
 """A run context in memory, for trying graphs without a database, and a small library to search.
 
 It keeps the promises of `offing.sdk.RunContext` that a graph can notice: steps are appended in order, evidence is what
-tools returned, reports go through the real citation check. Engines are the model-free ones unless a test gives others.
+tools returned, reports go through the real citation check. Engines are the model-free ones unless a test gives others,
+or names rules; a role that has a form named is asked in it, and its answer goes through the form's text.
 """
 
 import math
@@ -18,18 +19,33 @@ from uuid import UUID, uuid5
 from pydantic import BaseModel, Field, ValidationError
 
 from offing.core.citation import check
-from offing.core.model import EngineFailure, FailureKind
+from offing.core.model import EngineFailure, FailureKind, Unusable
 from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import Budget, Spent, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolOutput, ToolResult, ToolSpec, ToolStatus
 from offing.library.passages import cut, first_heading, plain
 from offing.library.terms import terms
-from offing.sdk import Message, Role, RoleReply, RunView, ToolCall
+from offing.sdk import Fracture, Message, Role, RoleReply, RunView, Seat, TextSpan, ToolCall
 
 NAMES = UUID("00000000-0000-7000-8000-000000000000")
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 Engine = Callable[[Any], BaseModel | EngineFailure]
+Handler = Callable[[Any], ToolOutput]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One role call that was answered: its prompt as it was asked, and the text of its form."""
+
+    seq: int
+    role: str
+    turn: int
+    messages: tuple[Message, ...]
+    text: str
+    """Empty: the role was asked in no form."""
+    spans: tuple[TextSpan, ...]
+    fracture: Fracture | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +141,20 @@ class StandIn:
     broken: dict[str, str] = field(default_factory=dict[str, str])
     """Tools that fail, with what they say."""
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    rules: dict[str, str] = field(default_factory=dict[str, str])
+    """Role name to the rule that answers it, where no engine does."""
+    forms: dict[str, str] = field(default_factory=dict[str, str])
+    """Role name to the form that it is asked in."""
+    handlers: dict[str, Handler] = field(default_factory=dict[str, Handler])
+    """What runs tools that are not the library's, by name."""
+    said: list[Said] = field(default_factory=list[Said])
+    seed: int = 0
     searching: float = 0.0
     """Seconds spent in tools, which are slow here and are not the graph's."""
 
     @property
     def run(self) -> RunView:
-        return RunView(uuid5(NAMES, self.question), self.question, self.earlier, self.budget)
+        return RunView(uuid5(NAMES, self.question), self.question, self.earlier, self.budget, self.seed)
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -148,23 +172,37 @@ class StandIn:
     async def begin_turn(self, number: int) -> None:
         self.turns = max(self.turns, number)
 
-    async def call(self, role: Role[Any, Any], given: Any, *, turn: int = 0) -> RoleReply[Any] | EngineFailure:
-        self.prompts.append((role.name, role.render(given)))
+    async def call(
+        self, role: Role[Any, Any], given: Any, *, turn: int = 0, fracture: Fracture | None = None
+    ) -> RoleReply[Any] | EngineFailure:
+        form = role.form(self.forms[role.name]) if role.name in self.forms else None
+        messages = (form or role).render(given)
+        self.prompts.append((role.name, messages))
         self.given.append((role.name, given))
-        engine = self.engines.get(role.name, role.extractive)
-        assert engine
-        answer = engine(given)
+        answer = self._answer(role, given, turn)
         if isinstance(answer, EngineFailure):
             self._append(
                 StepDraft(StepKind.FAILURE, f"{role.name}: {answer.kind}", {"message": answer.message}, turn=turn)
             )
             return answer
+        text = form.write(answer, given) if form and form.write else ""
+        if form and text:
+            answer = form.parse(text, given)
+            assert not isinstance(answer, Unusable), (text, answer)
         assert isinstance(answer, role.output)
         head = role.headline(answer)
         payload = {"role": role.name, "output": answer.model_dump(mode="json")}
-        return RoleReply(
-            self._append(StepDraft(role.kind, head.title, payload, role.label, head.detail, turn=turn)), answer
-        )
+        seq = self._append(StepDraft(role.kind, head.title, payload, role.label, head.detail, turn=turn))
+        spans = form.spans(text) if form else ()
+        self.said.append(Said(seq, role.name, turn, messages, text, spans, fracture))
+        return RoleReply(seq, answer)
+
+    def _answer(self, role: Role[Any, Any], given: Any, turn: int) -> BaseModel | EngineFailure:
+        if role.name not in self.engines and role.name in self.rules:
+            return role.rules[self.rules[role.name]](given, Seat(self.seed, turn))
+        engine = self.engines.get(role.name, role.extractive)
+        assert engine
+        return engine(given)
 
     async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
         self.calls.append(call)
@@ -190,6 +228,8 @@ class StandIn:
             return ToolStatus.INVALID, nothing, f"{call.tool}: {error.errors()[0]['msg']}"
         if call.tool in self.broken:
             return ToolStatus.FAILED, nothing, self.broken[call.tool]
+        if call.tool in self.handlers:
+            return ToolStatus.OK, self.handlers[call.tool](args), ""
         return ToolStatus.OK, self._run(args), ""
 
     def _run(self, args: BaseModel) -> ToolOutput:
