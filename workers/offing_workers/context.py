@@ -249,8 +249,9 @@ class SliceContext:
         if self._evidence is None:
             book = EvidenceBook()
             async with self._reading() as connection:
-                for step in await steps.last_of_kind(connection, self._run.id, StepKind.TOOL, 10_000):
-                    book.add(step.payload["content"])
+                stored = await steps.last_of_kind(connection, self._run.id, StepKind.TOOL, 10_000)
+            for step in (*stored, *self._recorder.recollection.own(StepKind.TOOL)):
+                book.add(step.payload["content"])
             self._evidence = book
         return self._evidence
 

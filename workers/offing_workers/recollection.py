@@ -17,15 +17,21 @@ MOST = 256
 
 
 class Recollection:
-    """Steps of one run as one claim knows them. `last_seq`: the run's last step when the claim began."""
+    """Steps of one run as one claim knows them. `last_seq`: the run's last step when the claim began.
 
-    def __init__(self, database: Database, tenant: UUID, run: UUID, *, last_seq: int, fresh: bool) -> None:
+    `at_exit`: what the claim appends is known here alone until its end, so none of it is dropped.
+    """
+
+    def __init__(
+        self, database: Database, tenant: UUID, run: UUID, *, last_seq: int, fresh: bool, at_exit: bool = False
+    ) -> None:
         self._database, self._tenant, self._run, self._fresh = database, tenant, run, fresh
         self.last_seq = last_seq
         """The last step that this claim knows of."""
         self._steps: OrderedDict[int, Step] = OrderedDict()
         self._kinds: dict[StepKind, deque[Step]] = {}
         self._messages: list[Step] | None = [] if fresh else None
+        self._at_exit = at_exit
 
     def note(self, new: Sequence[Step]) -> None:
         """Remember what this claim has appended."""
@@ -36,8 +42,12 @@ class Recollection:
             self._steps[step.seq] = step
             if step.kind in self._kinds:
                 self._kinds[step.kind].append(step)
-        while len(self._steps) > MOST:
+        while len(self._steps) > MOST and not self._at_exit:
             self._steps.popitem(last=False)
+
+    def own(self, kind: StepKind) -> list[Step]:
+        """This claim's steps of a kind that nobody else can know yet. None but under durability `exit`."""
+        return [step for step in self._steps.values() if step.kind is kind] if self._at_exit else []
 
     async def by_seq(self, seqs: Sequence[int]) -> tuple[Step, ...]:
         """Steps in the order asked for."""
@@ -63,7 +73,8 @@ class Recollection:
         return tuple(step for step in self._messages if step.seq > after)
 
     async def _read(self, kind: StepKind, most: int) -> Sequence[Step]:
-        if self._fresh and len(self._steps) < MOST:
+        if self._fresh and (len(self._steps) < MOST or self._at_exit):
             return [step for step in self._steps.values() if step.kind is kind][-most:]
         async with self._database.transaction(self._tenant) as connection:
-            return await steps.last_of_kind(connection, self._run, kind, most)
+            stored = await steps.last_of_kind(connection, self._run, kind, most)
+        return [*stored, *self.own(kind)][-most:]

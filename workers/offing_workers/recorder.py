@@ -1,14 +1,16 @@
 """A claim's pen: every step of a slice goes through here, guarded, journalled, booked and shown.
 
 The only home of call keys. Survives an absence of Postgres: what is to be written was often paid for, so it is tried
-until it is written, the run is somebody else's, or the slice is cancelled; a lost answer is looked for first.
+until it is written, the run is somebody else's, or the slice is cancelled; a lost answer is looked for first. Under
+durability `exit` appends stay in memory until the slice ends: their places are foreseen, because nobody else writes to
+such a run while it is held, and proved when they are written.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
@@ -58,8 +60,23 @@ class NestedGraph(OffingError):
     code = "nested_graph"
 
 
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """An append that waits for the end of the slice."""
+
+    drafts: tuple[StepDraft, ...]
+    steps: tuple[Step, ...]
+    """The same in the places that they will have."""
+    left: int
+    """How many of them come first and are not what `also` is about."""
+    also: Also | None
+
+
 class Recorder:
-    """Appends for one claim. `journal` is what an earlier slice recorded after the checkpoint that we start from."""
+    """Appends for one claim. `journal` is what an earlier slice recorded after the checkpoint that we start from.
+
+    `at_exit`: write nothing before `close`.
+    """
 
     def __init__(
         self,
@@ -73,6 +90,7 @@ class Recorder:
         recollection: Recollection,
         checkpoints: Checkpoints,
         monotonic: Callable[[], float],
+        at_exit: bool = False,
     ) -> None:
         self._database, self._viewers, self.fence, self.term = database, viewers, fence, term
         self._journal, self._ordinals = journal, Counter[tuple[int, str]]()
@@ -80,6 +98,8 @@ class Recorder:
         self._spent, self._unbooked = spent, Booking()
         self.recollection, self._checkpoints = recollection, checkpoints
         self._waiting: list[StepDraft] = []
+        self._at_exit = at_exit
+        self._unwritten: list[Unwritten] = []
 
     @property
     def spent(self) -> Spent:
@@ -127,16 +147,50 @@ class Recorder:
     async def append(self, *drafts: StepDraft, also: Also | None = None) -> list[Step]:
         """Append, and show; the steps of `drafts`. Raises Fenced when the run is no longer ours."""
         left, self._waiting = tuple(self._waiting), []
+        if self._at_exit:
+            new = self._foreseen((*left, *drafts), len(left), also)
+        else:
+            new = await self._booked((*left, *drafts), len(left), also)
+            await self._viewers.steps(self.fence.tenant, self.fence.run, new)
+        self.recollection.note(new)
+        return new[len(left) :]
+
+    async def close(self, *drafts: StepDraft, also: Also) -> None:
+        """The claim's last append, with whatever waits for it, in one transaction that ends with `also`."""
+        if not self._at_exit:
+            await self.append(*drafts, also=also)
+            return
+        await self.append(*drafts)
+        unwritten, self._unwritten = self._unwritten, []
+        foreseen = [step for append in unwritten for step in append.steps]
+
+        async def everything(connection: Connection, new: list[Step]) -> None:
+            if [s.seq for s in new] != [s.seq for s in foreseen]:
+                raise OffingError(f"Somebody else wrote to run {self.fence.run} while it was held.")
+            for append in unwritten:
+                if append.also is not None:
+                    await append.also(connection, list(append.steps[append.left :]))
+            await also(connection, new[len(new) - len(drafts) :])
+
+        new = await self._booked([d for append in unwritten for d in append.drafts], 0, everything)
+        await self._viewers.steps(self.fence.tenant, self.fence.run, new)
+
+    def _foreseen(self, drafts: tuple[StepDraft, ...], left: int, also: Also | None) -> list[Step]:
+        """Keep an append for the end of the slice, and say which steps it will be."""
+        first, at = self.recollection.last_seq + 1, datetime.now(UTC)
+        new = [steps.placed(d, first + nth, at, self.fence.number) for nth, d in enumerate(drafts)]
+        self._unwritten.append(Unwritten(drafts, tuple(new), left, also))
+        return new
+
+    async def _booked(self, drafts: Sequence[StepDraft], left: int, also: Also | None) -> list[Step]:
         booking = self._taken()
         try:
-            new = await self._persist((*left, *drafts), len(left), also, booking)
+            new = await self._persist(drafts, left, also, booking)
         except BaseException:
             self._give_back(booking)
             raise
         self._checkpoints.saved()
-        self.recollection.note(new)
-        await self._viewers.steps(self.fence.tenant, self.fence.run, new)
-        return new[len(left) :]
+        return new
 
     def _taken(self) -> Booking:
         """What is to be booked, out of reach of appends beside this one."""

@@ -17,7 +17,7 @@ from langgraph.errors import GraphDrained
 
 from offing.core.errors import Fenced, OffingError, Unavailable
 from offing.core.policy import policy_of
-from offing.core.run import CancelMode, RunStatus, StopReason
+from offing.core.run import TERMINAL, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
 from offing.services.library import LibraryScope, library_port
@@ -86,7 +86,7 @@ class Slice:
     ) -> None:
         self._database, self._viewers, self._wakes, self._graphs = database, viewers, wakes, graphs
         self._claim, self._hold, self._limits, self._fence = claim, hold, limits, claim.fence
-        self._fresh, self._announced = claim.fence.number == 1, False
+        self._fresh, self._announced, self._at_exit = claim.fence.number == 1, False, False
 
     async def advance(self) -> None:
         """Work until the run ends, is asked to stop, or the slice is over. Leaves everything to others once fenced.
@@ -136,7 +136,10 @@ class Slice:
             graph = self._graphs.get(row.graph)
             if graph is None or graph.version != row.graph_version:
                 return await self._wait_for_version(connection, row)
-            saver = FencedSaver(self._database, self._fence, term=self._limits.term, turn_key=graph.turn_key)
+            self._at_exit = row.durability == "exit"
+            saver = FencedSaver(
+                self._database, self._fence, term=self._limits.term, turn_key=graph.turn_key, at_exit=self._at_exit
+            )
             context = await self._opened(connection, row, saver, graph.turn_key)
         with slice_span(self._fence, row.graph, row.traceparent) as spans:
             context.spans = spans
@@ -153,7 +156,7 @@ class Slice:
 
     async def _opened(self, connection: Connection, row: RunRow, saver: FencedSaver, turn_key: str) -> SliceContext:
         """Everything that the claim needs to know, read at once. A first claim has nothing of its run to read back."""
-        fresh = self._fresh
+        fresh, at_exit = self._fresh, self._at_exit
         position = await saver.begin(connection)
         self._begun = position is not None and position.run == row.id
         after = position.superstep if position and self._begun else -2
@@ -173,9 +176,12 @@ class Slice:
             term=self._limits.term,
             journal=journal,
             spent=row.spent,
-            recollection=Recollection(self._database, self._fence.tenant, row.id, last_seq=row.last_seq, fresh=fresh),
+            recollection=Recollection(
+                self._database, self._fence.tenant, row.id, last_seq=row.last_seq, fresh=fresh, at_exit=at_exit
+            ),
             checkpoints=saver,
             monotonic=time.monotonic,
+            at_exit=at_exit,
         )
         return SliceContext(
             RunView(row.id, row.question, earlier, row.budget, row.seed),
@@ -273,15 +279,12 @@ class Slice:
         async def with_position(connection: Connection, new: list[Step]) -> None:
             if also is not None:
                 await also(connection, new)
-            await saver.flush(connection)
+            if release.status not in TERMINAL or not self._at_exit:
+                await saver.flush(connection)
             await runs.hand_back(connection, self._fence, self._limits.term, release)
 
         await self._recorder.settle()
-        if said:
-            await self._recorder.append(*said, also=with_position)
-            return
-        async with self._database.transaction(self._fence.tenant) as connection:
-            await with_position(connection, [])
+        await self._recorder.close(*said, also=with_position)
 
     async def _end(
         self,

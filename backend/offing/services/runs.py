@@ -58,6 +58,8 @@ class RunRequest:
     seed: int = 0
     idempotency_key: str | None = None
     traceparent: str | None = None
+    durability: str = "sync"
+    """exit: nothing is written before a slice ends, and a lost slice is done again with the same seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,7 @@ def _new_run(request: RunRequest, graph: Graph, engines: Mapping[str, EngineChoi
         idempotency_key=request.idempotency_key,
         request_sha256=digest,
         traceparent=request.traceparent,
+        durability=request.durability,
     )
 
 

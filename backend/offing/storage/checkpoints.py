@@ -115,10 +115,16 @@ def serializer() -> JsonPlusSerializer:
 
 
 class FencedSaver(BaseCheckpointSaver[str]):
-    """The saver of one claim. Not shared between runs, so it needs no lock."""
+    """The saver of one claim. Not shared between runs, so it needs no lock.
 
-    def __init__(self, database: Database, fence: Fence, *, term: float, turn_key: str = "") -> None:
+    `at_exit`: only where the claim ends is saved, by `flush`.
+    """
+
+    def __init__(
+        self, database: Database, fence: Fence, *, term: float, turn_key: str = "", at_exit: bool = False
+    ) -> None:
         super().__init__(serde=serializer())
+        self._at_exit = at_exit
         self._database, self._fence, self._term, self._turn_key = database, fence, term, turn_key
         self._unsaved: dict[str, _Unsaved] = {}
         self._due: list[tuple[str, _Unsaved]] = []
@@ -151,6 +157,8 @@ class FencedSaver(BaseCheckpointSaver[str]):
         unsaved = self._unsaved[ns] = _Unsaved(saved_as, checkpoint, given, self._parents.get(ns))
         if metadata.get("source") == "input":
             return saved_as  # needs no row: a run without one begins with its input again
+        if self._at_exit:
+            return saved_as
         if not self._turn_key or self._turns.get(ns) != self._turn(checkpoint):
             self._due.append((ns, unsaved))
             self._parents[ns], self._turns[ns] = checkpoint["id"], self._turn(checkpoint)

@@ -120,13 +120,13 @@ async def append(
         raise AlreadyRecorded(str(fence.run), str(drafts[0].key)) from error
     if len(rows) != len(drafts):
         raise Fenced(str(fence.run), fence.number)
-    return [_placed(d, seq, at, fence.number) for d, (seq, at) in zip(drafts, rows, strict=True)]
+    return [placed(d, seq, at, fence.number) for d, (seq, at) in zip(drafts, rows, strict=True)]
 
 
 async def append_unowned(connection: Connection, run: UUID, drafts: Sequence[StepDraft]) -> list[Step]:
     """Append from outside a claim, in a transaction that has already checked that this is allowed."""
     rows = await (await connection.execute(APPEND_UNOWNED, _parameters(run, drafts))).fetchall()
-    return [_placed(d, seq, at, 0) for d, (seq, at) in zip(drafts, rows, strict=True)]
+    return [placed(d, seq, at, 0) for d, (seq, at) in zip(drafts, rows, strict=True)]
 
 
 async def after(connection: Connection, run: UUID, seq: int, limit: int) -> list[Step]:
@@ -191,7 +191,8 @@ def _json(draft: StepDraft) -> dict[str, Any]:
     }
 
 
-def _placed(draft: StepDraft, seq: int, at: datetime, fence: int) -> Step:
+def placed(draft: StepDraft, seq: int, at: datetime, fence: int) -> Step:
+    """A draft as the step that it becomes in its place."""
     return Step(
         seq=seq,
         kind=draft.kind,
