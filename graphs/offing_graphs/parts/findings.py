@@ -51,9 +51,13 @@ def finding(goal: str, result: ToolResult, back: Sequence[Evidence]) -> str:
 
 
 def value_of(result: ToolResult) -> str:
-    """A result that is no passage, on one line. Empty: there is none."""
+    """A result that is no passage, on one line: a sum, or content as JSON. Empty: there is none.
+
+    A list that is empty is no result, unless the content says that it is all there is.
+    """
     content = result.content
-    if result.status is not ToolStatus.OK or result.spans or not content or any(v == [] for v in content.values()):
+    nothing = any(v == [] for v in content.values()) and content.get("closed") is not True
+    if result.status is not ToolStatus.OK or result.spans or not content or nothing:
         return ""
     if "expression" in content and "text" in content:
         return shortened(f"{content['expression']} = {content['text']}", EXTRACT)

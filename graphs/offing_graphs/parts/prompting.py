@@ -7,6 +7,7 @@ tools stands between two lines that carry a hash of that text, which the text it
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from offing.sdk import Message, shortened
 from offing_graphs.extractive.quotes import most_relevant
@@ -29,6 +30,13 @@ def data(text: str) -> str:
 
 def prompt_of(system: str, parts: Iterable[str]) -> tuple[Message, ...]:
     return Message("system", (system, DATA_RULE)), Message("user", tuple(p for p in parts if p))
+
+
+def in_form(messages: tuple[Message, ...], rules: str) -> tuple[Message, ...]:
+    """The prompt with the rules of a form that is not JSON."""
+    last = messages[-1]
+    asked = f"Answer in exactly this form, with nothing before or after it:\n{rules}"
+    return *messages[:-1], replace(last, parts=(*last.parts, asked))
 
 
 def task(given: Case) -> tuple[str, ...]:
