@@ -209,8 +209,10 @@ class StandIn:
         start = time.perf_counter()
         status, output, message = self._used(call)
         self.searching += time.perf_counter() - start
+        spans = [{"artefact": str(s.artefact), "start": s.start, "end": s.end} for s in output.spans]
+        payload = {"status": status, "content": output.content, "message": message, "spans": spans}
         draft = StepDraft(
-            StepKind.TOOL, output.title, {"tool": call.tool, "args": call.args}, ok=not message, turn=turn
+            StepKind.TOOL, output.title, {"tool": call.tool, "args": call.args, **payload}, ok=not message, turn=turn
         )
         seq = self._append(draft)
         for span in output.spans:
