@@ -5,32 +5,15 @@ from typing import Any
 from offing.sdk import ReportDraft, RunView
 from offing_graphs.agentflow.shapes import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
 from offing_graphs.extractive import report as extractive_report
-from offing_graphs.extractive.agenda import CALCULATE, Agenda, agenda, asked_for
+from offing_graphs.extractive.agenda import Agenda, agenda, asked_for
+from offing_graphs.extractive.analysis import analysis_of
 from offing_graphs.extractive.arguments import arguments
-from offing_graphs.extractive.question import key_phrases, sub_questions
-from offing_graphs.extractive.sums import expression
 from offing_graphs.parts.shapes import Analysis, Case, Exchange, Piece, Plan, WriterInput
 
 
 def analyst(given: AnalystInput) -> Analysis:
     """The question in parts, by its words."""
     return analysis_of(given, tuple(t.name for t in given.tools))
-
-
-def analysis_of(case: Case, tools: tuple[str, ...] = ()) -> Analysis:
-    """The analysis of any role's case."""
-    parts = sub_questions(case.question, tuple(e.question for e in case.earlier))
-    phrases = key_phrases(case.question)[:5]
-    sums = bool(expression(case.question))
-    wanted = {CALCULATE} if sums else set(tools) - {CALCULATE}
-    about = f"It is about {', '.join(phrases)}." if phrases else "It names nothing that could be looked up."
-    return Analysis(
-        summary=f"A question in {len(parts)} parts. {about}" if len(parts) > 1 else about,
-        sub_questions=parts,
-        skills=("arithmetic",) if sums else ("finding passages", "quoting"),
-        relevant_tools=tuple(t for t in tools if t in wanted),
-        considerations="Taken apart by its words alone; what a sentence means was not considered.",
-    )
 
 
 def planner(given: PlannerInput) -> Plan:
