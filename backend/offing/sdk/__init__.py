@@ -22,6 +22,7 @@ from offing.core.trajectory import Fracture
 from offing.sdk.context import RoleReply, RunContext, RunView, ToolCall
 from offing.sdk.form import Form
 from offing.sdk.graph import Graph, content_hash
+from offing.sdk.observation import result_of
 from offing.sdk.role import Headline, ModelFree, Role, Rule, Seat
 
 __all__ = [
@@ -64,5 +65,6 @@ __all__ = [
     "Unusable",
     "Usage",
     "content_hash",
+    "result_of",
     "shortened",
 ]
