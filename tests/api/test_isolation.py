@@ -36,6 +36,7 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("GET", f"{at}/wait?timeout=0.1", None),
         ("GET", f"{at}/steps", None),
         ("GET", f"{at}/steps/1", None),
+        ("GET", f"{at}/whole-steps?kind=tool", None),
         ("GET", f"{at}/events", None),
         ("GET", f"/api/v1/events?cursor={mine.run}:0", None),
         ("GET", f"{at}/report", None),

@@ -151,6 +151,7 @@ EXAMPLES: dict[str, Example] = {
     "StepOut": STEP,
     "StepDetail": STEP | {"payload": {"tool": "search_library", "args": {"query": "connection pooling"}}},
     "StepPage": {"items": [STEP], "next": None},
+    "WholeStepPage": {"items": [STEP | {"payload": {"tool": "search_library"}}], "next": None},
     "CancelIn": {"mode": "write"},
     "MessageIn": {"text": "Look at keep-alive time-outs as well."},
     "ReportOut": REPORT,

@@ -145,6 +145,10 @@ class StepPage(Page):
     items: list[StepOut]
 
 
+class WholeStepPage(Page):
+    items: list[StepDetail]
+
+
 class CancelIn(Wire):
     mode: CancelMode = CancelMode.DISCARD
 

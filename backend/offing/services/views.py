@@ -3,6 +3,7 @@
 import base64
 import binascii
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -128,6 +129,17 @@ async def step_lines(
     async with database.transaction(tenant) as connection:
         await views.status(connection, run)
         found = await views.lines(connection, run, after, limit + 1, kind)
+    page = found[:limit]
+    return page, page[-1].seq if len(found) > limit else None
+
+
+async def whole_steps(
+    database: Database, tenant: UUID, run: UUID, kinds: Sequence[StepKind], after: int, limit: int
+) -> tuple[list[Step], int | None]:
+    """A page of steps of these kinds with their payloads, and the `after` of the next one. Raises NotFound."""
+    async with database.transaction(tenant) as connection:
+        await views.status(connection, run)
+        found = await steps.of_kinds(connection, run, kinds, after, limit + 1)
     page = found[:limit]
     return page, page[-1].seq if len(found) > limit else None
 

@@ -67,6 +67,8 @@ LAST_OF_KIND = f"""
      order by seq
 """
 
+OF_KINDS = f"select {COLUMNS} from step where run_id = %s and kind = any(%s) and seq > %s order by seq limit %s"
+
 MESSAGES = f"select {COLUMNS} from step where run_id = %s and kind = 'human' and seq > %s order by seq"
 
 TOOLS_USED = """
@@ -150,6 +152,12 @@ async def by_seq(connection: Connection, run: UUID, seqs: Sequence[int]) -> list
 async def last_of_kind(connection: Connection, run: UUID, kind: StepKind, limit: int) -> list[Step]:
     """The last `limit` steps of a kind, oldest first."""
     return [step_of(row) for row in await (await connection.execute(LAST_OF_KIND, (run, kind, limit))).fetchall()]
+
+
+async def of_kinds(connection: Connection, run: UUID, kinds: Sequence[StepKind], seq: int, limit: int) -> list[Step]:
+    """Steps of these kinds after `seq`, whole, oldest first."""
+    rows = await (await connection.execute(OF_KINDS, (run, list(kinds), seq, limit))).fetchall()
+    return [step_of(row) for row in rows]
 
 
 async def tools_used(connection: Connection, run: UUID) -> dict[str, int]:

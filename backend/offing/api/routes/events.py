@@ -11,7 +11,7 @@ from offing.api.feed import Feed
 from offing.api.parts import Held, Parts
 from offing.api.problems import Refusal
 from offing.api.routes.responses import EVENTS, NO_RUN, problems
-from offing.api.schemas import StepDetail, StepPage
+from offing.api.schemas import StepDetail, StepPage, WholeStepPage
 from offing.api.strict import StrictRoute
 from offing.core.step import StepKind
 from offing.services import views
@@ -36,6 +36,21 @@ async def list_steps(
     """Steps in order, without their payloads. `next` is the `after` of the next page."""
     page, following = await views.step_lines(held.database, caller.tenant, run_id, after, limit, kind)
     return StepPage(items=[wire.step_out(run_id, s) for s in page], next=None if following is None else str(following))
+
+
+@router.get("/runs/{run_id}/whole-steps", responses=NO_RUN)
+async def list_whole_steps(
+    caller: Known,
+    held: Held,
+    run_id: UUID,
+    kind: Annotated[list[StepKind], Query(min_length=1, max_length=8, description="Kinds of steps; repeat for more.")],
+    after: Annotated[int, Query(ge=0, le=2**62, description="Steps after this seq.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+) -> WholeStepPage:
+    """Steps of some kinds in order, with their payloads. `next` is the `after` of the next page."""
+    page, following = await views.whole_steps(held.database, caller.tenant, run_id, kind, after, limit)
+    items = [wire.step_detail(run_id, step) for step in page]
+    return WholeStepPage(items=items, next=None if following is None else str(following))
 
 
 @router.get("/runs/{run_id}/steps/{seq}", responses=problems(_404="There is no such run or step."))

@@ -507,6 +507,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/whole-steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Whole Steps
+         * @description Steps of some kinds in order, with their payloads. `next` is the `after` of the next page.
+         */
+        get: operations["list_whole_steps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/session": {
         parameters: {
             query?: never;
@@ -726,6 +746,11 @@ export interface components {
              * @default extractive
              */
             engine: string;
+            /**
+             * Form
+             * @default
+             */
+            form: string;
             /**
              * Max Tokens
              * @default 2048
@@ -1761,7 +1786,7 @@ export interface components {
          * StopReason
          * @enum {string}
          */
-        StopReason: "answered" | "nothing_found" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "asked_to_write" | "cancelled" | "graph_error" | "no_progress";
+        StopReason: "answered" | "nothing_found" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "asked_to_write" | "cancelled" | "graph_error" | "no_progress";
         /**
          * TenantIn
          * @description What to change; a field that is left out stays as it is.
@@ -1977,6 +2002,39 @@ export interface components {
              */
             problem: string;
             source: components["schemas"]["SourceOut"] | null;
+        };
+        /**
+         * WholeStepPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-21T09:00:00Z",
+         *           "detail": "8 passages in 5 documents",
+         *           "kind": "tool",
+         *           "label": "search",
+         *           "ms": 12,
+         *           "ok": true,
+         *           "payload": {
+         *             "tool": "search_library"
+         *           },
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "seq": 6,
+         *           "title": "connection pooling",
+         *           "tokens": 0,
+         *           "turn": 1
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        WholeStepPage: {
+            /** Items */
+            items: components["schemas"]["StepDetail"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
         };
     };
     responses: never;
@@ -4175,6 +4233,91 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunDetail"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_whole_steps: {
+        parameters: {
+            query: {
+                /** @description Kinds of steps; repeat for more. */
+                kind: components["schemas"]["StepKind"][];
+                /** @description Steps after this seq. */
+                after?: number;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WholeStepPage"];
                 };
             };
             /** @description No usable key or session. */
