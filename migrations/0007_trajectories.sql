@@ -138,6 +138,7 @@ create table app.segment (                      -- turns of one role whose conte
 alter table app.turn
   add column segment integer,                   -- null: the engine wrote no text
   add column place integer not null default 0,  -- in its segment, from 0
+  add column prompt_kept integer not null default 0,  -- messages of the segment before those of prompt
   add column prompt_offset integer,             -- tokens of the segment before prompt_ids; null: ids are not known
   add column prompt_ids bytea,                  -- int32 little-endian: what this turn's prompt adds to its segment
   add column completion_ids bytea,              -- int32 little-endian

@@ -112,6 +112,8 @@ class Answer:
     """The failed ones before this answer."""
     trace: TokenTrace | None = None
     """The accepted attempt as the sampler saw it. None: the engine gives no token ids."""
+    untraced: str = ""
+    """Why there is no trace, where the engine could give one."""
     spans: tuple[TextSpan, ...] = ()
     """What the stretches of `text` are, from the parse that made `output`."""
 

@@ -99,12 +99,13 @@ def goes_on(tail: Tail, messages: Sequence[Message], ids: Sequence[int] | None) 
     if tail.ids is not None and ids is not None:
         if len(ids) >= len(tail.ids) and tuple(ids[: len(tail.ids)]) == tail.ids:
             return None
-        return Fracture.TEMPLATE_BREAK if _text_goes_on(tail, messages) else Fracture.WORKSPACE_RESET
+        return Fracture.TEMPLATE_BREAK if text_goes_on(tail, messages) else Fracture.WORKSPACE_RESET
     same_kind = tail.ids is None and ids is None
-    return None if same_kind and _text_goes_on(tail, messages) else Fracture.WORKSPACE_RESET
+    return None if same_kind and text_goes_on(tail, messages) else Fracture.WORKSPACE_RESET
 
 
-def _text_goes_on(tail: Tail, messages: Sequence[Message]) -> bool:
+def text_goes_on(tail: Tail, messages: Sequence[Message]) -> bool:
+    """Whether a prompt repeats a segment's messages, what was answered included, and adds to them."""
     known = len(tail.messages)
     if len(messages) <= known:
         return False
