@@ -14,7 +14,7 @@ from offing.sdk import (
 )
 from offing_graphs.agentflow import memory, roles
 from offing_graphs.agentflow.extractive import model_free_report
-from offing_graphs.agentflow.reading import Table, read
+from offing_graphs.agentflow.reading import Table, planned, read
 from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerInput, Verdict, VerifierInput
 from offing_graphs.agentflow.state import State
 from offing_graphs.parts.ending import NO_MODEL, halted, reason_of
@@ -55,6 +55,7 @@ async def planner(state: State, runtime: "Runtime[Any]") -> Update:
         memory=table.memory,
         evidence=pieces(table.evidence),
         verdict=table.verdict,
+        past=await planned(ctx, turn),
         turn=turn,
         remaining=ctx.run.budget.turns - state["turn"],
     )

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from offing.sdk import Evidence, RunContext, Step, StepKind, ToolSpec
 from offing_graphs.agentflow import memory
 from offing_graphs.agentflow.extractive import analyst
-from offing_graphs.agentflow.shapes import AnalystInput, Verdict
+from offing_graphs.agentflow.shapes import AnalystInput, PastTurn, Verdict
 from offing_graphs.agentflow.state import State
 from offing_graphs.parts.shapes import Analysis, Card, Exchange, Plan, Record
 
@@ -73,6 +73,12 @@ async def read(ctx: RunContext, state: State, *, before: int | None = None, hear
         verdict=await _recorded(ctx, state["verdict"], Verdict),
         plan_seq=state["plan"],
     )
+
+
+async def planned(ctx: RunContext, before: int) -> tuple[PastTurn, ...]:
+    """What the planner said before turn `before`, as far back as memory is read."""
+    steps = await ctx.recall(StepKind.PLAN, memory.KEPT) if before > 1 else ()
+    return tuple(PastTurn(seq=s.seq, turn=s.turn, plan=output_of(s, Plan)) for s in steps if s.turn < before)
 
 
 def output_of(step: Step, shape: type[Output]) -> Output:

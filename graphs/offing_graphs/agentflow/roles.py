@@ -1,7 +1,7 @@
 """The graph's five roles: what each is given, how it is asked, how its answer shows, who answers without a model."""
 
 from offing.sdk import Headline, ReportDraft, Role, StepKind, shortened
-from offing_graphs.agentflow import extractive, prompts
+from offing_graphs.agentflow import extractive, forms, prompts, rules
 from offing_graphs.agentflow.shapes import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
 from offing_graphs.parts.shapes import Analysis, Plan, WriterInput
 
@@ -39,6 +39,8 @@ ANALYST = Role(
     kind=StepKind.ANALYSIS,
     label="analyse",
     extractive=extractive.analyst,
+    forms=forms.ANALYST,
+    rules={"world": rules.analyst},
 )
 PLANNER = Role(
     "planner",
@@ -49,6 +51,8 @@ PLANNER = Role(
     kind=StepKind.PLAN,
     label="plan",
     extractive=extractive.planner,
+    forms=forms.PLANNER,
+    rules=rules.PLANNER,
 )
 EXECUTOR = Role(
     "executor",
@@ -59,6 +63,8 @@ EXECUTOR = Role(
     kind=StepKind.COMMAND,
     label="call",
     extractive=extractive.executor,
+    forms=forms.EXECUTOR,
+    rules={"world": rules.executor},
 )
 VERIFIER = Role(
     "verifier",
@@ -69,6 +75,8 @@ VERIFIER = Role(
     kind=StepKind.VERDICT,
     label="verify",
     extractive=extractive.verifier,
+    forms=forms.VERIFIER,
+    rules={"world": rules.verifier},
 )
 GENERATOR = Role(
     "generator",
@@ -79,5 +87,7 @@ GENERATOR = Role(
     kind=StepKind.TURN,
     label="write",
     extractive=extractive.generator,
+    forms=forms.GENERATOR,
+    rules={"world": rules.generator},
 )
 ROLES = (ANALYST, PLANNER, EXECUTOR, VERIFIER, GENERATOR)

@@ -31,6 +31,15 @@ class AnalystInput(Case):
     tools: tuple[Card, ...]
 
 
+class PastTurn(Shape):
+    """What the planner said in an earlier turn, for forms that only append."""
+
+    seq: int
+    """Of its step, so that an engine finds the very tokens."""
+    turn: int
+    plan: Plan
+
+
 class PlannerInput(Case):
     analysis: Analysis
     tools: tuple[Card, ...]
@@ -38,6 +47,8 @@ class PlannerInput(Case):
     evidence: tuple[Piece, ...] = ()
     verdict: Verdict | None = None
     """Of the turn before. None: this is the first turn."""
+    past: tuple[PastTurn, ...] = ()
+    """Plans of earlier turns, oldest first."""
     turn: int
     remaining: int
     """Turns left, this one included."""
