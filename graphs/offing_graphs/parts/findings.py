@@ -1,6 +1,7 @@
 """What a tool call brought back, as a flow passes it on: passages, values and a short extract of both."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 
 from offing.sdk import Evidence, Span, ToolResult, ToolStatus, shortened
@@ -13,6 +14,8 @@ EXTRACTS = 4
 """Passages quoted in a finding."""
 FINDING = 1_600
 """Code points of a finding."""
+
+_ID = re.compile(r"\bE\d+\b")
 
 
 def pieces(evidence: Iterable[Evidence]) -> tuple[Piece, ...]:
@@ -37,6 +40,11 @@ def brought_back(result: ToolResult, evidence: Sequence[Evidence]) -> tuple[Evid
     """The passages that a call returned, in the order in which it returned them."""
     by_place = {_place(e.span): e for e in evidence}
     return tuple(by_place[place] for place in map(_place, result.spans) if place in by_place)
+
+
+def ids_in(text: str) -> tuple[str, ...]:
+    """Ids of passages that a text names, such as E3: each once, in order."""
+    return tuple(dict.fromkeys(_ID.findall(text)))
 
 
 def finding(goal: str, result: ToolResult, back: Sequence[Evidence]) -> str:
