@@ -1,0 +1,187 @@
+"""Rows as a learner forwards them: a segment's turns as one flat sequence of tokens with what belongs to each token.
+
+The only home of the merging rule: turns share a row only while each recorded prompt begins with the very tokens before
+it; nothing is tokenised again to make it so. Needs numpy; knows no table and no file format.
+"""
+
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from offing.core.episode import Episode, SegmentHead
+from offing.core.errors import OffingError
+from offing.core.packed import PackedSegment, Turns
+from offing.core.tokens import SpanKind
+
+Ints = npt.NDArray[np.int32]
+Small = npt.NDArray[np.int16]
+Tiny = npt.NDArray[np.int8]
+Bits = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float32]
+
+NO_SPAN = -1
+
+SPAN_CODES = {kind.value: code for code, kind in enumerate(SpanKind)}
+"""What the numbers of `TrainRow.span_kind` stand for, in the order in which the kinds are declared."""
+
+
+class BrokenSegment(OffingError):
+    """A stored segment has a gap: a turn goes on from tokens that no turn before it holds."""
+
+    code = "broken_segment"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainRow:
+    """One sequence to forward. All arrays have length L, one entry a token."""
+
+    episode: Episode
+    head: SegmentHead
+    part: int
+    """From 0 within its segment; a segment has more than one only where a prompt did not begin with what was before."""
+    turns: Turns
+    tokenizer_sha256: str
+    template_sha256: str
+    token_ids: Ints
+    loss_mask: Bits
+    """True: sampled by the policy, and to be trained."""
+    behaviour_logprobs: Floats
+    """Of the distribution sampled from; 0 where `loss_mask` is False."""
+    entropy: Floats
+    """Nats; NaN where it is not known, and outside `loss_mask`."""
+    turn_index: Small
+    """Which entry of `turns` a token came with."""
+    span_kind: Tiny
+    """`SPAN_CODES`; -1: in no span."""
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TrainRow):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def key(self) -> str:
+        """Names the row for good: run, segment and part."""
+        return f"{self.episode.run}/{self.head.idx}/{self.part}"
+
+
+def merged(episode: Episode, segment: PackedSegment, *, quarantined: bool = False) -> list[TrainRow]:
+    """A segment's rows; those without a token to train are left out. Raises BrokenSegment.
+
+    Turns that are not for `rl` stay as context, masked; so do quarantined ones unless they are asked for.
+    """
+    laid = _Laid(segment, quarantined)
+    edges = pairwise((0, *_breaks(segment), len(segment.turns)))
+    rows = (laid.row(episode, nth, first, end) for nth, (first, end) in enumerate(edges))
+    return [row for row in rows if row.loss_mask.any()]
+
+
+def _breaks(segment: PackedSegment) -> list[int]:
+    """Turns that do not go on from all the tokens before them."""
+    broken: list[int] = []
+    end = 0
+    for nth, offset in enumerate(segment.offsets):
+        if offset > end:
+            raise BrokenSegment(f"turn {segment.turns.seq[nth]} goes on from token {offset}, and there are {end}")
+        if nth and (offset != end or segment.tokenizer_sha256[nth] != segment.tokenizer_sha256[nth - 1]):
+            broken.append(nth)
+        end = offset + segment.prompt_counts[nth] + segment.completion_counts[nth]
+    return broken
+
+
+class _Laid:
+    """A segment's turns laid out one after the other, without what they repeat."""
+
+    def __init__(self, segment: PackedSegment, quarantined: bool) -> None:
+        self.segment, turns = segment, segment.turns
+        prompts = np.array(segment.prompt_counts, np.int64)
+        completions = np.array(segment.completion_counts, np.int64)
+        self.starts = np.concatenate(([0], np.cumsum(prompts + completions)))
+        self.heads = self.starts[:-1] + prompts
+        sampled = np.repeat(np.tile([False, True], len(turns)), np.stack((prompts, completions), 1).ravel())
+        self.ids = np.frombuffer(segment.ids, "<i4")
+        judged = zip(segment.trainable, turns.quarantine, strict=True)
+        wanted = [use == "rl" and (quarantined or not doubt) for use, doubt in judged]
+        self.mask = np.zeros(len(self.ids), np.bool_)
+        self.mask[sampled] = _bits(segment.mask, completions) & np.repeat(np.array(wanted, np.bool_), completions)
+        self.logprobs = np.zeros(len(self.ids), np.float32)
+        self.logprobs[sampled] = np.frombuffer(segment.logprobs, "<f4")
+        self.logprobs[~self.mask] = 0
+        self.entropy = self._entropy(sampled, completions)
+        self.index = np.repeat(np.arange(len(turns), dtype=np.int16), prompts + completions)
+        self.kinds = self._kinds()
+
+    def _entropy(self, sampled: Bits, completions: npt.NDArray[np.int64]) -> Floats:
+        entropy = np.full(len(self.ids), np.nan, np.float32)
+        if self.segment.entropy:
+            given = sampled.copy()
+            given[sampled] = np.repeat(np.array(self.segment.entropy_counts) > 0, completions)
+            entropy[given] = np.frombuffer(self.segment.entropy, "<f4")
+            entropy[~self.mask] = np.nan
+        return entropy
+
+    def _kinds(self) -> Tiny:
+        kinds = np.full(len(self.ids), NO_SPAN, np.int8)
+        for place, kind, start, end in self.segment.spans:
+            kinds[self.heads[place] + start : self.heads[place] + end] = SPAN_CODES[kind]
+        return kinds
+
+    def row(self, episode: Episode, part: int, first: int, end: int) -> TrainRow:
+        """Turns `first` to `end`, with the part of the segment that the first goes on from."""
+        segment, a, b = self.segment, self.starts[first], self.starts[end]
+        known = self._context(first)
+        return TrainRow(
+            episode=episode,
+            head=segment.head,
+            part=part,
+            turns=segment.turns.part(first, end),
+            tokenizer_sha256=segment.tokenizer_sha256[first],
+            template_sha256=segment.template_sha256[first],
+            token_ids=_after(known, self.ids[a:b]),
+            loss_mask=_after(np.zeros(len(known), np.bool_), self.mask[a:b]),
+            behaviour_logprobs=_after(np.zeros(len(known), np.float32), self.logprobs[a:b]),
+            entropy=_after(np.full(len(known), np.nan, np.float32), self.entropy[a:b]),
+            turn_index=_after(np.zeros(len(known), np.int16), self.index[a:b] - np.int16(first)),
+            span_kind=_after(np.full(len(known), NO_SPAN, np.int8), self.kinds[a:b]),
+        )
+
+    def _context(self, turn: int) -> Ints:
+        """The tokens of the segment before this turn's own prompt ids; empty for a first turn."""
+        offset, known = self.segment.offsets[turn], np.empty(0, np.int32)
+        before = turn
+        while before and len(known) < offset:
+            before -= 1
+            begins, end = self.segment.offsets[before], offset - len(known)
+            if begins < end:
+                known = np.concatenate((self.ids[self.starts[before] :][: end - begins], known))
+        return known
+
+
+def _after(known: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate((known, new)) if len(known) else new
+
+
+def _bits(packed: bytes, counts: npt.NDArray[np.int64]) -> Bits:
+    """The mask of all completion ids; turns begin with bytes of their own."""
+    bits = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little").astype(np.bool_)
+    starts = np.concatenate(([0], np.cumsum((counts + 7) // 8 * 8)))[:-1]
+    firsts = np.concatenate(([0], np.cumsum(counts)))[:-1]
+    return bits[np.arange(counts.sum()) + np.repeat(starts - firsts, counts)]
+
+
+def _same(one: Any, other: Any) -> bool:
+    if not hasattr(one, "dtype"):
+        return one == other
+    return hasattr(other, "dtype") and one.dtype == other.dtype and _alike(one, other)
+
+
+def _alike(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")

@@ -1,0 +1,152 @@
+"""Segments with their tokens, and turns with their texts, as exports and the page read them. Reads only.
+
+Tokens come as bytes, a segment at a time and put together by Postgres, so that no token is ever a Python object of its
+own on the way to a row.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from offing.core.episode import Preference, SegmentHead, SpanAt, Talk, Tokens
+from offing.core.packed import PackedSegment, Turns
+from offing.storage.pool import Connection
+from offing.storage.segments import StoredTurn, TurnTokens, turns_of
+
+SEGMENTS = """
+    select s.run_id, s.idx, s.role, s.fracture, s.parent_idx, s.parent_tokens, t.*, p.*
+      from unnest(%(runs)s::uuid[], %(idxs)s::integer[]) with ordinality as wanted(run, idx, nth)
+           join segment s on s.run_id = wanted.run and s.idx = wanted.idx,
+           lateral (
+             select array_agg(seq), array_agg(number), array_agg(temperature), array_agg(top_p), array_agg(policy),
+                    array_agg(weights_sha256), array_agg(engine_build), array_agg(finish), array_agg(done),
+                    array_agg(checkpoint_id), array_agg(state_key), array_agg(action_key), array_agg(quarantine),
+                    array_agg(trainable), array_agg(tokenizer_sha256), array_agg(template_sha256),
+                    array_agg(prompt_offset), array_agg(octet_length(prompt_ids) / 4),
+                    array_agg(octet_length(completion_ids) / 4), array_agg(coalesce(octet_length(entropy), 0) / 4),
+                    string_agg(prompt_ids || completion_ids, ''), string_agg(logprobs, ''),
+                    coalesce(string_agg(entropy, ''), ''), string_agg(mask, '')
+               from (select turn.*, step.turn as number, (sampling->>'temperature')::float8 as temperature,
+                            (sampling->>'top_p')::float8 as top_p
+                       from turn join step using (run_id, seq)
+                      where turn.run_id = wanted.run and turn.segment = wanted.idx and completion_ids is not null
+                      order by place) as ordered
+           ) as t,
+           lateral (
+             select coalesce(array_agg(span.seq order by span.seq, span.nth), '{}'),
+                    coalesce(array_agg(span.kind order by span.seq, span.nth), '{}'),
+                    coalesce(array_agg(span.start_token order by span.seq, span.nth), '{}'),
+                    coalesce(array_agg(span.end_token order by span.seq, span.nth), '{}')
+               from turn join span using (run_id, seq)
+              where turn.run_id = wanted.run and turn.segment = wanted.idx and completion_ids is not null
+                and span.start_token is not null
+           ) as p
+     order by wanted.nth
+"""
+"""One row a segment: arrays with an entry a turn, and the turns' bytes end to end."""
+
+HEADS = "select idx, role, fracture, parent_idx, parent_tokens from segment where run_id = %s order by idx"
+
+SAME = ({f.name for f in fields(Talk)} & {f.name for f in fields(StoredTurn)}) - {"tokens", "spans"}
+"""What a turn says in the same words here and there."""
+
+STEPS = """
+    select turn.seq, step.turn, step.at, turn.usd from turn join step using (run_id, seq) where turn.run_id = %s
+"""
+
+SHARED_PROMPTS = """
+    with said as (
+      select turn.run_id, turn.seq, turn.role, turn.state_key, turn.completion, o.reward,
+             count(*) over (partition by turn.role, turn.state_key) as times
+        from rollout o join turn on turn.run_id = o.run_id
+       where o.group_id = %(group)s and o.reward is not null and o.outcome is distinct from 'infra_error'
+         and turn.state_key <> '' and turn.completion <> '' and turn.trainable <> 'none' and turn.quarantine = ''
+         and (%(roles)s::text[] is null or turn.role = any(%(roles)s)))
+    select distinct on (role, state_key) role, first_value(run_id) over best, first_value(seq) over best,
+           first_value(completion) over best, first_value(completion) over worst,
+           first_value(reward) over best, first_value(reward) over worst, first_value(run_id) over worst
+      from said where times > 1
+    window best as (partition by role, state_key order by reward desc, run_id, seq),
+           worst as (partition by role, state_key order by reward, run_id, seq)
+"""
+"""Of each prompt that occurs more than once in a group, the answer that led to most and the one that led to least."""
+
+
+async def segments(connection: Connection, wanted: Sequence[tuple[UUID, int]]) -> list[tuple[UUID, PackedSegment]]:
+    """The token-bearing turns of these segments, in the order asked for; all of the same tenant."""
+    values = {"runs": [run for run, _ in wanted], "idxs": [idx for _, idx in wanted]}
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(SEGMENTS, values)
+        return [(row[0], _segment(row)) for row in await cursor.fetchall()]
+
+
+async def heads(connection: Connection, run: UUID) -> tuple[SegmentHead, ...]:
+    """All segments of a run, those without ids included."""
+    return tuple(SegmentHead(*row) for row in await (await connection.execute(HEADS, (run,))).fetchall())
+
+
+async def talks(connection: Connection, run: UUID, roles: Sequence[str] = ()) -> tuple[Talk, ...]:
+    """A run's turns in order, of these roles; of all of them when none is named."""
+    turns = [turn for turn in await turns_of(connection, run) if not roles or turn.role in roles]
+    rows = await (await connection.execute(STEPS, (run,))).fetchall()
+    steps = {seq: (number, at, float(usd)) for seq, number, at, usd in rows}
+    return tuple(_talk(turn, *steps[turn.seq]) for turn in turns)
+
+
+async def preferences(connection: Connection, group: UUID, roles: Sequence[str] = ()) -> list[Preference]:
+    """For every prompt that answers of a group share to the letter, the one that led to most and the one to least.
+
+    Prompts whose answers, or whose rewards, are all the same say nothing and are left out.
+    """
+    values = {"group": group, "roles": list(roles) or None}
+    rows = await (await connection.execute(SHARED_PROMPTS, values)).fetchall()
+    found: list[Preference] = []
+    said: dict[UUID, dict[int, Talk]] = {}
+    for role, run, seq, chosen, rejected, most, least, other in rows:
+        if chosen == rejected or most <= least:
+            continue
+        if run not in said:
+            said = {run: {talk.seq: talk for talk in await talks(connection, run)}}
+        found.append(Preference(group, role, said[run][seq].messages, chosen, rejected, most, least, run, other))
+    return found
+
+
+def _segment(row: Sequence[Any]) -> PackedSegment:
+    turns, rest, spans = row[6:19], row[19:30], row[30:34]
+    place = {seq: nth for nth, seq in enumerate(turns[0])}
+    trainable, tokenizer, template, offsets, prompts, completions, entropies, ids, logprobs, entropy, mask = rest
+    return PackedSegment(
+        head=SegmentHead(*row[1:6]),
+        turns=Turns(*map(tuple, turns)),
+        trainable=tuple(trainable),
+        tokenizer_sha256=tuple(tokenizer),
+        template_sha256=tuple(template),
+        offsets=tuple(offsets),
+        prompt_counts=tuple(prompts),
+        completion_counts=tuple(completions),
+        entropy_counts=tuple(entropies),
+        ids=ids,
+        logprobs=logprobs,
+        entropy=entropy,
+        mask=mask,
+        spans=tuple((place[seq], kind, start, end) for seq, kind, start, end in zip(*spans, strict=True)),
+    )
+
+
+def _talk(turn: StoredTurn, number: int, at: datetime, usd: float) -> Talk:
+    return Talk(
+        number=number,
+        at=at,
+        usd=usd,
+        tokens=_tokens(turn.tokens),
+        spans=tuple(SpanAt(s.kind, s.start, s.end, s.start_token, s.end_token) for s in turn.spans),
+        **{name: getattr(turn, name) for name in SAME},
+    )
+
+
+def _tokens(stored: TurnTokens | None) -> Tokens | None:
+    if stored is None:
+        return None
+    return Tokens(stored.offset, stored.prompt_ids, stored.completion_ids, stored.logprobs, stored.mask, stored.entropy)
