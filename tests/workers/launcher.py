@@ -33,8 +33,8 @@ def _write(line: str) -> None:
         file.write(line)
 
 
-def with_launch() -> tuple[Tool, ...]:
-    return (*registry(), Launch())
+def with_launch(world: str) -> tuple[Tool, ...]:
+    return (*registry(world), Launch())
 
 
 if __name__ == "__main__":

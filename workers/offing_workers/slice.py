@@ -202,7 +202,7 @@ class Slice:
         library = library_port(self._database, self._fence.tenant, LibraryScope(collections, sources))
         world = str(row.scope.get("world", ""))
         scope = ToolScope(self._fence.tenant, row.id, "", library, collections, sources, world)
-        tools = {tool.spec.name: tool for tool in registry()}
+        tools = {tool.spec.name: tool for tool in registry(world)}
         return Toolbelt(tools, policy_of(row.policy), scope, self._database, self._recorder, used)
 
     async def _announce(self) -> None:

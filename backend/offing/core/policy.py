@@ -151,7 +151,7 @@ def policy_hash(policy: Policy) -> str:
 
 
 def default_policy() -> Policy:
-    """The three tools that come with the platform, within the bounds of their own schemas."""
+    """The tools that come with the platform, and those of worlds, within the bounds of their own schemas."""
     return Policy(
         rules=(
             Rule(
@@ -169,9 +169,16 @@ def default_policy() -> Policy:
                 most=MOST_CALLS,
             ),
             Rule(tool="calculate", when=(_text("expression", 500),), most=MOST_CALLS),
+            *(
+                Rule(tool=name, when=(_text("relation", 40), _text("entity", 100)), most=MOST_CALLS)
+                for name in WORLD_TOOLS
+            ),
         )
     )
 
+
+WORLD_TOOLS = ("amber", "birch", "cobalt", "delta", "ember", "flint")
+"""What a run that is set in a world has instead of the library. They read made-up knowledge and nothing else."""
 
 MOST_CALLS = 4_096
 """Calls of one tool in one run under the default policy."""

@@ -3,8 +3,12 @@
 from offing.tools.tool import Tool
 
 
-def registry() -> tuple[Tool, ...]:
-    """The tools that come with the platform."""
+def registry(world: str = "") -> tuple[Tool, ...]:
+    """The tools that a run may know: those that come with the platform, or its world's instead. Empty: in no world."""
+    if world:
+        from offing.tools.world_tools import world_tools
+
+        return world_tools()
     from offing.tools.calculate import Calculate
     from offing.tools.read_source import ReadSource
     from offing.tools.search_library import SearchLibrary

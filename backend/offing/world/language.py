@@ -199,9 +199,14 @@ def _phrase(node: Node, choice: Choice) -> str:
         case Of(relation, inner) if _possessable(inner) and not choice(3):
             return f"{_possessive(inner)}'s {POSSESSIVES[relation]}"
         case Of(relation, inner):
-            return _filled(PHRASES[relation], choice, (inner,))
+            return _filled(_flat(PHRASES[relation], inner), choice, (inner,))
         case Pick(relation, greatest, options):
             return _filled(PICKS[relation, greatest, len(options)], choice, options)
+
+
+def _flat(wordings: Sequence[str], inner: Node) -> Sequence[str]:
+    """Wordings that go on after their gap are for names alone: nested in one another nobody could follow them."""
+    return wordings if isinstance(inner, Name) else [w for w in wordings if w.endswith("{}")]
 
 
 def _possessable(node: Node) -> bool:
