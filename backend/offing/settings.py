@@ -68,6 +68,8 @@ class Settings(BaseSettings):
     """Runs that one worker process advances at once."""
     pool_size: Annotated[int, Field(ge=2)] = 16
     """Database connections of one process, the heartbeat's own not counted."""
+    policies: Path | None = None
+    """OFFING_POLICIES: a folder with one folder a policy version, NAME@VERSION. None: no engine is started."""
     graphs: str = ""
     """More graphs than the installed ones, as `module:name,module:name`; for authors and tests."""
 

@@ -10,6 +10,8 @@ from dotenv import load_dotenv
 app = App(name="offing", help="Self-hosted long-horizon research agents that get better with use.")
 key = App(name="key", help="API keys of this installation.")
 app.command(key)
+engine = App(name="engine", help="The policy engine: our own weights, served token by token.")
+app.command(engine)
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
@@ -180,6 +182,73 @@ def revoke(id: str) -> int:
     from offing.cli.keys import revoke_key
 
     return revoke_key(id)
+
+
+@engine.command
+def serve(
+    *,
+    policies: Path | None = None,
+    policy: tuple[str, ...] = (),
+    socket: Path | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8410,
+    device: str | None = None,
+    threads: int | None = None,
+    rows: int = 128,
+    context: int = 32_768,
+) -> int:
+    """Serve policy versions until stopped. Needs the extra `train`.
+
+    Parameters
+    ----------
+    policies
+        A folder with one folder a version, named NAME@VERSION. None: OFFING_POLICIES.
+    policy
+        `NAME@VERSION=FOLDER`, several times for several versions.
+    socket
+        A unix socket for this user alone. None: a port, with the bearer token in OFFING_POLICY_TOKEN.
+    device
+        Such as cpu or cuda:1. None: a GPU where there is one.
+    threads
+        Of the CPU. None: as many as it has.
+    rows
+        Requests that are answered at once.
+    context
+        Tokens of prompt and answer together, where the model allows as many.
+    """
+    from offing.cli.engine import Wanted
+    from offing.cli.engine import serve as run
+
+    return run(Wanted(policies, policy, socket, host, port, device, threads, rows, context))
+
+
+@engine.command
+def new_policy(
+    folder: Path,
+    *,
+    size: Literal["tiny", "small"] = "tiny",
+    bytes: Annotated[bool, Parameter(negative="")] = False,
+    words: Path | None = None,
+    seed: int = 0,
+) -> int:
+    """Make a small policy with random weights. Needs the extra `train`.
+
+    Parameters
+    ----------
+    folder
+        Where to; it must not exist yet.
+    size
+        tiny: two layers of width 64. small: four of width 128.
+    bytes
+        One token a byte, which can write any text. Otherwise one token a word.
+    words
+        A file with the words of its vocabulary. None: those of the world's compact notation.
+    seed
+        Of the weights.
+    """
+    from offing.cli.engine import new_policy as make
+
+    return make(folder, size, bytes, words, seed)
 
 
 def main() -> None:
