@@ -2,6 +2,7 @@
 
 from datetime import date
 from decimal import Decimal
+from uuid import UUID
 
 from offing.core.errors import Fenced
 from offing.core.run import Fence
@@ -43,6 +44,30 @@ RELEASE_LEFTOVER = """
      where tenant_id = %s and day = current_date and exists (select from left_over)
 """
 """What had been set aside for calls whose outcome nobody knows."""
+
+
+ROOM = """
+    select coalesce(
+      (select coalesce(sum(s.used + s.reserved), 0) + %(usd)s <= t.daily_spend_usd
+         from spend s where s.tenant_id = t.id and s.day = current_date), true)
+      from tenant t where t.id = %(tenant)s
+"""
+
+BOOK = """
+    insert into spend as s (tenant_id, day, used) values (%(tenant)s, current_date, %(usd)s)
+    on conflict (tenant_id, day) do update set used = s.used + excluded.used
+"""
+
+
+async def room_for(connection: Connection, tenant: UUID, usd: Decimal) -> bool:
+    """Whether the tenant's cap leaves room for a call outside any run. Nothing is set aside."""
+    row = await (await connection.execute(ROOM, {"tenant": tenant, "usd": usd})).fetchone()
+    return row == (True,)
+
+
+async def book(connection: Connection, tenant: UUID, usd: Decimal) -> None:
+    """Book what a call outside any run has used."""
+    await connection.execute(BOOK, {"tenant": tenant, "usd": usd})
 
 
 async def reserve(connection: Connection, fence: Fence, usd: Decimal) -> date | None:

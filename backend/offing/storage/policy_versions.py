@@ -1,0 +1,158 @@
+"""Policy versions as rows: immutable but for their state, numbered upwards within a name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from offing.core.errors import NotFound
+from offing.storage.pool import Connection
+
+COLUMNS = """
+    id, name, version, parent_id as parent, kind, base_model, uri, sha256, tokenizer_sha256, template_sha256, state,
+    lineage, evaluation, created_at
+"""
+
+ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtextextended('policy ' || %s || app.tenant()::text, 0))"
+"""Registrations of one name follow one another, so that versions count up."""
+
+SAME = f"""
+    select {COLUMNS} from policy_version where name = %s and sha256 = %s and kind = %s order by version desc limit 1
+"""
+
+ADD = f"""
+    insert into policy_version (id, tenant_id, name, version, parent_id, kind, base_model, uri, sha256,
+                                tokenizer_sha256, template_sha256, lineage)
+    select %(id)s, %(tenant)s, %(name)s,
+           coalesce((select max(version) from policy_version where name = %(name)s), 0) + 1,
+           %(parent)s, %(kind)s, %(base_model)s, %(uri)s, %(sha256)s, %(tokenizer_sha256)s, %(template_sha256)s,
+           %(lineage)s
+    returning {COLUMNS}
+"""
+
+BY_ID = f"select {COLUMNS} from policy_version where id = %s"
+
+BY_NAME = f"select {COLUMNS} from policy_version where name = %s and version = %s for share"
+"""Shared, so that its state stays as it is until the transaction ends."""
+
+LIST = f"""
+    select {COLUMNS} from policy_version
+     where (%(name)s::text is null or name = %(name)s) and (%(before)s::uuid is null or id < %(before)s)
+     order by id desc limit %(limit)s
+"""
+
+LOCK = f"select {COLUMNS} from policy_version where id = %s for update"
+
+SET_STATE = f"update policy_version set state = %s where id = %s returning {COLUMNS}"
+
+RETIRE_ACTIVE = "update policy_version set state = 'retired' where name = %s and state = 'active' and id <> %s"
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """What a registration stores."""
+
+    id: UUID
+    name: str
+    kind: str
+    """full, lora or prompts."""
+    uri: str
+    """Folder on the engine's machine."""
+    sha256: str
+    """Over all of its files."""
+    tokenizer_sha256: str = ""
+    """Empty: the folder has no tokenizer; an adapter uses its base's."""
+    template_sha256: str = ""
+    base_model: str = ""
+    parent: UUID | None = None
+    lineage: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A policy version as stored."""
+
+    id: UUID
+    name: str
+    version: int
+    parent: UUID | None
+    kind: str
+    base_model: str
+    uri: str
+    sha256: str
+    tokenizer_sha256: str
+    template_sha256: str
+    state: str
+    lineage: dict[str, Any]
+    evaluation: dict[str, Any]
+    created_at: datetime
+
+
+async def add(connection: Connection, tenant: UUID, new: NewVersion) -> tuple[VersionRow, bool]:
+    """Store it as the next version of its name, and whether it is new: the same files of the same kind keep theirs."""
+    await connection.execute(ONE_AT_A_TIME, (new.name,))
+    if earlier := await _one(connection, SAME, (new.name, new.sha256, new.kind)):
+        return earlier, False
+    values = {
+        "id": new.id,
+        "tenant": tenant,
+        "name": new.name,
+        "parent": new.parent,
+        "kind": new.kind,
+        "base_model": new.base_model,
+        "uri": new.uri,
+        "sha256": new.sha256,
+        "tokenizer_sha256": new.tokenizer_sha256,
+        "template_sha256": new.template_sha256,
+        "lineage": Jsonb(dict(new.lineage or {}), dumps=orjson.dumps),
+    }
+    row = await _one(connection, ADD, values)
+    assert row is not None
+    return row, True
+
+
+async def by_id(connection: Connection, id: UUID) -> VersionRow:
+    """Raises NotFound."""
+    return _found(await _one(connection, BY_ID, (id,)), str(id))
+
+
+async def by_name(connection: Connection, name: str, version: int) -> VersionRow | None:
+    """Held as it is until the transaction ends. None: there is none."""
+    return await _one(connection, BY_NAME, (name, version))
+
+
+async def latest(connection: Connection, name: str | None, before: UUID | None, limit: int) -> list[VersionRow]:
+    """Versions that follow `before`, newest first. `name` None: of any."""
+    async with connection.cursor(row_factory=class_row(VersionRow)) as cursor:
+        await cursor.execute(LIST, {"name": name, "before": before, "limit": limit})
+        return await cursor.fetchall()
+
+
+async def locked(connection: Connection, id: UUID) -> VersionRow:
+    """Held against other changes. Raises NotFound."""
+    return _found(await _one(connection, LOCK, (id,)), str(id))
+
+
+async def set_state(connection: Connection, version: VersionRow, state: str) -> VersionRow:
+    """Change the state of a version that the transaction has locked. A name has one active version at most."""
+    if state == "active":
+        await connection.execute(ONE_AT_A_TIME, (version.name,))
+        await connection.execute(RETIRE_ACTIVE, (version.name, version.id))
+    return _found(await _one(connection, SET_STATE, (state, version.id)), str(version.id))
+
+
+async def _one(connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any]) -> VersionRow | None:
+    async with connection.cursor(row_factory=class_row(VersionRow)) as cursor:
+        await cursor.execute(query.encode(), values)
+        return await cursor.fetchone()
+
+
+def _found(row: VersionRow | None, id: str) -> VersionRow:
+    if row is None:
+        raise NotFound("policy version", id)
+    return row
