@@ -9,7 +9,7 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,11 +27,12 @@ from offing.core.tool import Span, ToolOutput, ToolResult, ToolSpec, ToolStatus
 from offing.library.passages import cut, first_heading, plain
 from offing.library.terms import terms
 from offing.sdk import Fracture, Message, Role, RoleReply, RunView, Seat, TextSpan, ToolCall
+from offing.tools.tool import ToolFailed
 
 NAMES = UUID("00000000-0000-7000-8000-000000000000")
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 Engine = Callable[[Any], BaseModel | EngineFailure]
-Handler = Callable[[Any], ToolOutput]
+Handler = Callable[[Any], Awaitable[ToolOutput]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ class StandIn:
     async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
         self.calls.append(call)
         start = time.perf_counter()
-        status, output, message = self._used(call)
+        status, output, message = await self._used(call)
         self.searching += time.perf_counter() - start
         spans = [{"artefact": str(s.artefact), "start": s.start, "end": s.end} for s in output.spans]
         payload = {"status": status, "content": output.content, "message": message, "spans": spans}
@@ -219,7 +220,7 @@ class StandIn:
             self._see(span)
         return ToolResult(seq, call.tool, call.args, status, output.content, message, output.spans)
 
-    def _used(self, call: ToolCall) -> tuple[ToolStatus, ToolOutput, str]:
+    async def _used(self, call: ToolCall) -> tuple[ToolStatus, ToolOutput, str]:
         spec = next((s for s in self.specs if s.name == call.tool), None)
         nothing = ToolOutput({}, call.tool)
         if spec is None:
@@ -231,8 +232,14 @@ class StandIn:
         if call.tool in self.broken:
             return ToolStatus.FAILED, nothing, self.broken[call.tool]
         if call.tool in self.handlers:
-            return ToolStatus.OK, self.handlers[call.tool](args), ""
+            return await self._handled(call.tool, args)
         return ToolStatus.OK, self._run(args), ""
+
+    async def _handled(self, tool: str, args: BaseModel) -> tuple[ToolStatus, ToolOutput, str]:
+        try:
+            return ToolStatus.OK, await self.handlers[tool](args), ""
+        except ToolFailed as failed:
+            return ToolStatus.FAILED, ToolOutput({}, tool), str(failed)
 
     def _run(self, args: BaseModel) -> ToolOutput:
         match args:

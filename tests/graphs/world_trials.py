@@ -1,0 +1,95 @@
+"""Flows on questions of a made-up world, with roles answered by rules, on the context in memory.
+
+Shared by the tests of all flows: `trial` runs one question, `accuracy` many. Roles without a rule of the asked name are
+answered by their rule `world`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from offing.core.run import Budget
+from offing.sdk import Graph
+from offing.tools.tool import Tool, ToolScope
+from offing.tools.world_tools import world_tools
+from offing.world.solving import NOT_ANSWERABLE
+from offing.world.tasks import WorldTask, tasks
+from tests.graphs.stand_in import NAMES, Handler, Library, StandIn, carry_out
+
+HELD_OUT = "heldout-1@500"
+TURNS = 12
+"""As runs have by default."""
+NO_LIBRARY = Library([])
+BY_NAME = {tool.spec.name: tool for tool in world_tools()}
+SPECS = tuple(tool.spec for tool in BY_NAME.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A question that a flow has worked on."""
+
+    task: WorldTask
+    ctx: StandIn
+    right: bool
+
+
+@cache
+def held_out(count: int, hops: tuple[int, int] = (1, 4), world: str = HELD_OUT) -> tuple[WorldTask, ...]:
+    """Questions of a held-out world; the same ones always."""
+    return tuple(tasks(world, count=count, hops=hops))
+
+
+async def trial(
+    graph: Graph,
+    task: WorldTask,
+    rule: str,
+    *,
+    forms: Mapping[str, str] | None = None,
+    turns: int = TURNS,
+    seed: int = 0,
+    **more: Any,
+) -> Trial:
+    """One run. `rule`: who answers roles that have it, such as oracle. `forms`: role to form; others in JSON."""
+    rules = {role.name: rule if rule in role.rules else "world" for role in graph.roles if role.rules}
+    ctx = StandIn(
+        NO_LIBRARY,
+        task.question,
+        Budget(turns=turns),
+        specs=SPECS,
+        handlers=handlers(task.scope["world"]),
+        rules=rules,
+        forms=dict(forms or {}),
+        seed=seed,
+        **more,
+    )
+    await carry_out(ctx, graph)
+    return Trial(task, ctx, is_right(task, ctx))
+
+
+async def trials(graph: Graph, rule: str, wanted: Iterable[WorldTask], **more: Any) -> list[Trial]:
+    """One run a task, each with a seed of its own."""
+    return [await trial(graph, task, rule, seed=n, **more) for n, task in enumerate(wanted)]
+
+
+async def accuracy(graph: Graph, rule: str, count: int = 200, **more: Any) -> float:
+    """Share of held-out questions whose short answer is right, 0 to 1."""
+    done = await trials(graph, rule, held_out(count), **more)
+    return sum(t.right for t in done) / len(done)
+
+
+def is_right(task: WorldTask, ctx: StandIn) -> bool:
+    """The report's short answer is an accepted one; for a question without an answer, that it says so."""
+    said = ctx.report.answer.text if ctx.report.answer else ""
+    return said.strip().casefold() in {a.casefold() for a in task.answers or (NOT_ANSWERABLE,)}
+
+
+def handlers(world: str) -> dict[str, Handler]:
+    """The world's tools as the platform has them."""
+    no_port: Any = None  # these tools read nothing of the library
+    scope = ToolScope(NAMES, NAMES, "", no_port, world=world)
+    return {name: _handler(tool, scope) for name, tool in BY_NAME.items()}
+
+
+def _handler(tool: Tool, scope: ToolScope) -> Handler:
+    return lambda args: tool(args, scope)
