@@ -1,30 +1,31 @@
 """The researcher asked in plain text, for models without tool calling: the paper's tagged blocks, read strictly.
 
-The only home of which blocks there are; what they look like is in `parts.tagged`, calls and reports in `parts.written`.
+The only home of which blocks there are; how they are found is in `parts.tagged`, reports are in `parts.written`.
 """
 
+import json
 from typing import Any
 
 from pydantic import ValidationError
 
 from offing.sdk import Form, Message, SpanKind, TextSpan, Unusable
 from offing_graphs.iterresearch import prompts
-from offing_graphs.iterresearch.shapes import Round, Stage, Workspace, round_of
-from offing_graphs.parts.prompting import in_form
+from offing_graphs.iterresearch.shapes import Call, Round, Stage, Workspace, round_of
+from offing_graphs.parts.prompting import compact_json, in_form
 from offing_graphs.parts.tagged import Block, Blocks, tagged, thoughts_end, written
-from offing_graphs.parts.written import CALL_RULE, REPORT_RULE, read_call, read_report, write_call, write_report
+from offing_graphs.parts.written import REPORT_RULE, read_report, write_report
 
-REPORT, CALL, ANSWER, NO_ANSWER = "report", "tool_call", "answer", "no_answer"
-LAST = (CALL, ANSWER, NO_ANSWER)
+REPORT, TOOL_CALL, ANSWER, NO_ANSWER = "report", "tool_call", "answer", "no_answer"
+LAST = (TOOL_CALL, ANSWER, NO_ANSWER)
 """Of these, one stands at the end."""
 KINDS = {
     REPORT: SpanKind.REPORT,
-    CALL: SpanKind.ACTION,
+    TOOL_CALL: SpanKind.ACTION,
     ANSWER: SpanKind.ANSWER,
     NO_ANSWER: SpanKind.ANSWER,
 }
 ALWAYS = "<think>reasoning for this round only</think>\n<report>the report, rewritten whole</report>"
-ACTS = f"<tool_call>{CALL_RULE}</tool_call>"
+ACTS = '<tool_call>{"name": "exact name of a tool", "arguments": {as its JSON schema asks}}</tool_call>'
 ANSWERS = (
     f"<answer>\n{REPORT_RULE}\n</answer>\n"
     "or, when nothing that was found answers the question, the same within <no_answer>…</no_answer>"
@@ -42,6 +43,8 @@ def render(given: Workspace) -> tuple[Message, ...]:
 
 def parse(text: str, given: Workspace) -> Round | Unusable:
     """Thoughts, if any, the report, and one call or answer, as the stage allows."""
+    if "\0" in text:
+        return Unusable("It holds a NUL character.")
     found = _blocks(text)
     if isinstance(found, Unusable):
         return found
@@ -73,6 +76,36 @@ def made(stage: Stage, **fields: Any) -> Round | Unusable:
         return Unusable(f"{'.'.join(map(str, first['loc'])) or 'the answer'}: {first['msg']}")
 
 
+def read_call(text: str) -> Call | Unusable:
+    """One JSON object with a name and arguments, and nothing else."""
+    try:
+        found = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        _refuse_unstorable(compact_json(found))
+        return Call(tool=found["name"], args=found["arguments"]) if set(found) == {"name", "arguments"} else _NO_CALL
+    except (ValueError, TypeError, RecursionError):
+        return _NO_CALL
+
+
+_NO_CALL = Unusable('The tool call must be one JSON object {"name": "…", "arguments": {…}} and nothing else.')
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def _refuse_unstorable(text: str) -> None:
+    """Raises `ValueError` for NUL and lone surrogates, which no store keeps."""
+    text.encode()
+    if "\\u0000" in text:
+        raise ValueError("it holds a NUL character")
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
 def _blocks(text: str) -> Blocks | Unusable:
     found = tagged(text, (REPORT, *LAST), optional=LAST)
     if isinstance(found, Unusable):
@@ -83,9 +116,9 @@ def _blocks(text: str) -> Blocks | Unusable:
 
 def _last(found: Blocks, given: Workspace) -> dict[str, Any] | Unusable:
     fields: dict[str, Any] = {"report": found[REPORT].text}
-    if CALL in found:
-        call = read_call(found[CALL].text)
-        return call if isinstance(call, Unusable) else fields | {"action": {"tool": call[0], "args": call[1]}}
+    if TOOL_CALL in found:
+        call = read_call(found[TOOL_CALL].text)
+        return call if isinstance(call, Unusable) else fields | {"action": call}
     block: Block = found.get(ANSWER) or found[NO_ANSWER]
     answer = read_report(block.text, given.question)
     return answer if isinstance(answer, Unusable) else fields | {"answer": answer, "answered": ANSWER in found}
@@ -98,7 +131,7 @@ def _thoughts(text: str) -> str:
 
 def _written_last(output: Round) -> tuple[str, str]:
     if output.action is not None:
-        return CALL, write_call(output.action.tool, output.action.args)
+        return TOOL_CALL, compact_json({"name": output.action.tool, "arguments": output.action.args})
     assert output.answer is not None
     return (ANSWER if output.answered else NO_ANSWER), write_report(output.answer)
 
