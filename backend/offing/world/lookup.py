@@ -9,7 +9,7 @@ from random import Random
 from offing.world.facts import MOST_VALUES, World, drawn
 from offing.world.semantics import ANSWERED_BY, BY_NAME, Relation
 
-MISLEADING = 0.4
+MISLEADING = 0.5
 """How often a tool that does not answer a relation gives values nevertheless."""
 TRIES = 20
 
