@@ -49,6 +49,8 @@ class Move:
     why: str
     needed: bool = False
     """It belongs to the least that is done for every part, however well the part is covered."""
+    part: str = ""
+    """The part of the question that it is for. Empty: the question as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ def _moves(question: str, standings: Sequence[Standing], pool: Pool, memory: Seq
     parts = [s for s in standings if not expression(s.part)]
     for s in parts:
         why = "Nothing has been looked up for this part yet."
-        yield Move(SEARCH, f"query: {s.part}", f"Find passages on: {s.part}", why, needed=True)
+        yield Move(SEARCH, f"query: {s.part}", f"Find passages on: {s.part}", why, needed=True, part=s.part)
     for s in parts[:WIDENED]:
         yield from _again(s, _subject(s, pool), "Words that are everywhere hide other passages.", True)
     for s in parts:
@@ -188,14 +190,14 @@ def _reading(s: Standing, memory: Sequence[Record]) -> Iterator[Move]:
     if s.hits and s.hits[0].score >= WORTH_READING and not done:
         piece = s.hits[0].line.piece
         goal = f"Read on around {piece.id} for: {s.part}"
-        yield Move(
-            READ, f"passage: {piece.id}", goal, f"{piece.id} fits best; its surroundings may say more.", needed=True
-        )
+        why = f"{piece.id} fits best; its surroundings may say more."
+        yield Move(READ, f"passage: {piece.id}", goal, why, needed=True, part=s.part)
 
 
 def _again(s: Standing, query: str, why: str, needed: bool = False) -> Iterator[Move]:
     if query and query.lower() != s.part.lower():
-        yield Move(SEARCH, f"query: {query}", f"Look again with the words {query!r} for: {s.part}", why, needed)
+        goal = f"Look again with the words {query!r} for: {s.part}"
+        yield Move(SEARCH, f"query: {query}", goal, why, needed, s.part)
 
 
 def _subject(s: Standing, pool: Pool) -> str:
@@ -209,7 +211,7 @@ def _other_forms(s: Standing) -> Iterator[Move]:
     if s.missing:
         goal = f"{OTHER_FORMS} {', '.join(s.missing[:2])} for: {s.part}"
         query = " ".join(map(_family, s.missing[:2]))
-        yield Move(SEARCH, f"query: {query}", goal, "These words were in no passage so far.")
+        yield Move(SEARCH, f"query: {query}", goal, "These words were in no passage so far.", part=s.part)
 
 
 def _with_feedback(s: Standing, pool: Pool) -> str:
