@@ -9,6 +9,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 READY := $(VENV)/.offing-ready
+TRAIN_READY := $(VENV)/.offing-train-ready
 NPM_FLAGS := --ignore-scripts --no-audit --no-fund --loglevel=error
 T ?=
 MOMENTS ?= 20
@@ -30,12 +31,12 @@ setup: $(READY) $(PAGE) ## make the environment in .venv and build the page
 up: setup ## start everything and print a login link; Ctrl-C stops it
 	@exec $(VENV)/bin/offing up
 
-test: $(READY) $(NODE_READY) $(PAGE) ## run every test on private servers; T=path narrows
+test: $(READY) $(TRAIN_READY) $(NODE_READY) $(PAGE) ## run every test on private servers; T=path narrows
 	@echo "› testing the backend"
 	@$(VENV)/bin/pytest $(T)
 	@if [ -n "$(NODE_READY)" ] && [ -z "$(T)" ]; then echo "› testing the page"; cd frontend && npm test; fi
 
-check: $(READY) $(NODE_READY) ## lint, format, types and import rules
+check: $(READY) $(TRAIN_READY) $(NODE_READY) ## lint, format, types and import rules
 	@echo "› ruff" && $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
 	@echo "› import rules" && $(VENV)/bin/lint-imports
 	@echo "› pyright" && $(VENV)/bin/pyright
@@ -44,10 +45,10 @@ check: $(READY) $(NODE_READY) ## lint, format, types and import rules
 demo: setup ## a question over a folder of real documents, start to finish
 	@exec ./deploy/demo
 
-bench: $(READY) ## measure against bare LangGraph; writes docs/benchmarks.md
+bench: $(READY) $(TRAIN_READY) ## measure against bare LangGraph; writes docs/benchmarks.md
 	@exec $(PY) -m tests.bench
 
-chaos: $(READY) ## kill everything at MOMENTS random moments a fault
+chaos: $(READY) $(TRAIN_READY) ## kill everything at MOMENTS random moments a fault
 	@exec $(VENV)/bin/pytest tests/chaos --moments $(MOMENTS)
 
 $(PY):
@@ -67,6 +68,11 @@ $(READY): requirements.lock pyproject.toml | $(PY)
 	  || { echo "› uv could not; trying pip, which is slower"; \
 	       $(PY) -m pip install -q --disable-pip-version-check -r requirements.lock \
 	    && $(PY) -m pip install -q --disable-pip-version-check --no-deps -e .; }
+	@touch $@
+
+$(TRAIN_READY): requirements-train.lock | $(READY)
+	@echo "› installing torch and what comes with it into $(VENV)"
+	@$(PY) -m pip install -q --disable-pip-version-check -r requirements-train.lock -c requirements.lock
 	@touch $@
 
 $(NODE_READY): frontend/package-lock.json

@@ -8,7 +8,7 @@ The only home of the decode loop. It runs on one thread and knows no HTTP, no na
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -126,7 +126,7 @@ class Batch:
             use_cache=True,
             logits_to_keep=1,
         )
-        layers: Sequence[Any] = past.layers
+        layers = cast("Sequence[Any]", past.layers)
         return out.logits[:, -1], [(layer.keys, layer.values) for layer in layers]
 
     def _next_logits(self) -> Tensor:
