@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
-import orjson
 import psycopg
 from psycopg.types.json import Jsonb
 from pydantic import BaseModel
@@ -111,7 +111,7 @@ class Teller:
 
 
 def a_tool(number: int) -> StepDraft:
-    payload = {
+    payload: dict[str, Any] = {
         "tool": "look_up", "args": {"entity": "e1"}, "content": {"values": ["e2"]}, "status": "ok", "message": "",
         "rule": "allow", "spans": [],
     }  # fmt: skip
@@ -127,7 +127,7 @@ class Collected:
     owner_url: str
 
     def group(
-        self, *, size: int = 2, tags: Sequence[str] = (), question: str = "Who?", answers: object = ("e2",)
+        self, *, size: int = 2, tags: Sequence[str] = (), question: str = "Who?", answers: Sequence[str] = ("e2",)
     ) -> UUID:
         batch, task, group = new_id(), new_id(), new_id()
         with psycopg.connect(self.owner_url, autocommit=True) as owner:
@@ -206,7 +206,3 @@ class Collected:
     def quarantine(self, run: UUID, place: int, why: str = "other log-probabilities") -> None:
         with psycopg.connect(self.owner_url, autocommit=True) as owner:
             owner.execute("update app.turn set quarantine = %s where run_id = %s and place = %s", (why, run, place))
-
-
-def as_json(value: object) -> object:
-    return orjson.loads(orjson.dumps(value))

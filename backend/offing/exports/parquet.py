@@ -1,0 +1,171 @@
+"""Rows as Parquet: a list column for each per-token array, compressed with zstd; read by `datasets`. Loses nothing.
+
+Arrays of many rows are laid end to end with numpy, so that no token becomes a Python object.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, chain, pairwise
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from offing.core.packed import Turns
+from offing.core.rows import SPAN_CODES, TrainRow
+from offing.exports.arrow import pa, pq
+from offing.exports.columns import TOKENS, TURNS, WHOLE, row_of
+from offing.exports.format import Options, Sink
+from offing.exports.plain import EPISODE, HEAD, episode_columns, head_columns
+
+GROUP_TOKENS = 1_000_000
+"""Tokens of a row group, about 20 MB; a writer holds no more."""
+
+TIME = pa.timestamp("us", "UTC")
+
+TEXT = frozenset({"scores", "references"})
+"""Columns of several parts, kept as JSON."""
+
+EPISODE_TYPES: dict[str, Any] = {
+    "seed": pa.int64(),
+    "reward": pa.float64(),
+    "group_size": pa.int32(),
+    "member": pa.int32(),
+    "attempt": pa.int32(),
+    "created_at": TIME,
+    "started_at": TIME,
+    "ended_at": TIME,
+    "settled_at": TIME,
+    "tags": pa.list_(pa.string()),
+}
+"""Text, where it is not said."""
+
+HEAD_TYPES: dict[str, Any] = {"segment": pa.int32(), "parent_segment": pa.int32(), "parent_tokens": pa.int32()}
+
+TURN_TYPES: dict[str, Any] = {
+    "seq": pa.int64(),
+    "number": pa.int32(),
+    "temperature": pa.float64(),
+    "top_p": pa.float64(),
+    "done": pa.bool_(),
+}
+
+TOKEN_TYPES = {
+    "token_ids": pa.int32(),
+    "loss_mask": pa.bool_(),
+    "behaviour_logprobs": pa.float32(),
+    "entropy": pa.float32(),
+    "turn_index": pa.int16(),
+    "span_kind": pa.int8(),
+}
+
+SCHEMA = pa.schema(
+    [
+        *(pa.field(c, EPISODE_TYPES.get(c, pa.string())) for c in EPISODE.values()),
+        *(pa.field(c, HEAD_TYPES.get(c, pa.string())) for c in HEAD.values()),
+        *(pa.field(name, pa.int32() if name == "part" else pa.string()) for name in WHOLE),
+        *(pa.field(c, pa.list_(TURN_TYPES.get(name, pa.string()))) for name, c in TURNS.items()),
+        *(pa.field(name, pa.list_(kind)) for name, kind in TOKEN_TYPES.items()),
+    ],
+    metadata={"offing.format": "rows-1", "offing.span_kinds": orjson.dumps(SPAN_CODES)},
+)
+
+
+class ParquetSink:
+    """Writes row groups of about `GROUP_TOKENS` tokens. `table`: makes Arrow columns of rows, of type `schema`."""
+
+    def __init__(self, file: BinaryIO, schema: Any, table: Callable[[Sequence[Any]], Any]) -> None:
+        plain = [f.name for f in schema if not pa.types.is_list(f.type)]
+        listed = [f"{f.name}.list.element" for f in schema if pa.types.is_list(f.type) and _worded(f.type)]
+        self._writer = pq.ParquetWriter(
+            file, schema, compression="zstd", compression_level=1, use_dictionary=[*plain, *listed],
+            write_statistics=plain,
+        )  # fmt: skip
+        self._table, self._held, self._tokens = table, list[Any](), 0
+        self.written = 0
+
+    def write(self, units: Sequence[Any]) -> None:
+        for unit in units:
+            self._held.append(unit)
+            self._tokens += len(unit)
+            if self._tokens >= GROUP_TOKENS:
+                self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._held:
+            self._writer.write_table(self._table(self._held))
+            self.written += len(self._held)
+            self._held, self._tokens = [], 0
+
+
+def open_sink(file: BinaryIO, _: Options) -> Sink:
+    return ParquetSink(file, SCHEMA, table_of)
+
+
+def read(path: Path) -> Iterator[TrainRow]:
+    """The rows of a file, a row group at a time."""
+    with pq.ParquetFile(path) as file:
+        for nth in range(file.num_row_groups):
+            table = file.read_row_group(nth)
+            arrays = {name: _split(table.column(name)) for name in TOKENS}
+            for at, columns in enumerate(table.drop_columns(list(TOKENS)).to_pylist()):
+                texts = {name: columns[name] and orjson.loads(columns[name]) for name in TEXT}
+                yield row_of({**columns, **texts, **{name: array[at] for name, array in arrays.items()}})
+
+
+def table_of(rows: Sequence[TrainRow]) -> Any:
+    """Rows as Arrow columns."""
+    return pa.Table.from_arrays([*_scalars(rows), *_turns(rows), *_tokens(rows)], schema=SCHEMA)
+
+
+def lists(arrays: Sequence[Any], kind: Any) -> Any:
+    """Numpy arrays as one list column."""
+    offsets = np.zeros(len(arrays) + 1, np.int32)
+    np.cumsum([len(array) for array in arrays], out=offsets[1:])
+    return pa.ListArray.from_arrays(offsets, pa.array(np.concatenate(arrays), kind))
+
+
+def _scalars(rows: Sequence[TrainRow]) -> Iterator[Any]:
+    known = {id(row.episode): row.episode for row in rows}
+    said = {key: _worded_out(episode_columns(episode)) for key, episode in known.items()}
+    for column in EPISODE.values():
+        yield pa.array([said[id(row.episode)][column] for row in rows], SCHEMA.field(column).type)
+    heads = [head_columns(row.head) for row in rows]
+    for column in HEAD.values():
+        yield pa.array([head[column] for head in heads], SCHEMA.field(column).type)
+    for name in WHOLE:
+        yield pa.array([getattr(row, name) for row in rows], SCHEMA.field(name).type)
+
+
+def _turns(rows: Sequence[TrainRow]) -> Iterator[Any]:
+    turns: list[Turns] = [row.turns for row in rows]
+    offsets = pa.array([0, *accumulate(map(len, turns))], pa.int32())
+    for name, column in TURNS.items():
+        values = list(chain.from_iterable(getattr(t, name) for t in turns))
+        yield pa.ListArray.from_arrays(offsets, pa.array(values, SCHEMA.field(column).type.value_type))
+
+
+def _tokens(rows: Sequence[TrainRow]) -> Iterator[Any]:
+    for name, kind in TOKEN_TYPES.items():
+        yield lists([getattr(row, name) for row in rows], kind)
+
+
+def _worded_out(columns: dict[str, Any]) -> dict[str, Any]:
+    """What has parts as JSON text."""
+    return columns | {n: None if columns[n] is None else orjson.dumps(columns[n]).decode() for n in TEXT}
+
+
+def _split(column: Any) -> list[Any]:
+    """A list column as a numpy array a row."""
+    whole = column.combine_chunks()
+    offsets = whole.offsets.to_numpy()
+    values = whole.values.to_numpy(zero_copy_only=False)
+    return [values[a:b] for a, b in pairwise(offsets)]
+
+
+def _worded(kind: Any) -> bool:
+    return pa.types.is_string(kind.value_type)

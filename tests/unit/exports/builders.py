@@ -1,0 +1,144 @@
+"""Rows, runs and preferences with valid defaults; a test states only what matters to it."""
+
+import io
+import struct
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from offing.core.episode import Dialogue, Episode, References, Score, SegmentHead, SpanAt, Talk, Tokens, ToolUse
+from offing.core.model import Message
+from offing.core.packed import PackedSegment, Turns
+from offing.core.rows import TrainRow, merged
+from offing.exports.format import Options, named, open_sink
+
+NOW = datetime(2026, 1, 1, 12, 30, 15, 123456, UTC)
+
+RUN, GROUP, TASK = (UUID(int=n) for n in (1, 2, 3))
+
+
+def an_episode(**changes: Any) -> Episode:
+    defaults: dict[str, Any] = {
+        "run": RUN, "kind": "rollout", "graph": "memact", "graph_version": "v", "question": "Who is Ana's “aunt”?",
+        "seed": -7, "status": "done", "stop_reason": "answered", "outcome": "answered", "reward": 0.1,
+        "created_at": NOW, "started_at": NOW, "ended_at": None, "settled_at": NOW, "group": GROUP,
+        "group_state": "complete", "group_size": 4, "batch": None, "task": TASK, "dataset": "world", "split": "train",
+        "task_name": "q1", "member": 0, "attempt": 2, "tags": ("hard",),
+        "scores": (Score("f1", "2", 0.1), Score("judge", "1", None, "no answer", 5)),
+    }  # fmt: skip
+    return Episode(**(defaults | changes))
+
+
+def packed(
+    *turns: tuple[Sequence[int], Sequence[int]],
+    offsets: Sequence[int] | None = None,
+    masks: Sequence[Sequence[bool]] | None = None,
+    **changes: Any,
+) -> PackedSegment:
+    """A segment of (prompt ids, completion ids) a turn, each going on from all before it unless `offsets` says so."""
+    n, ends = len(turns), [0]
+    for prompt, completion in turns:
+        ends.append(ends[-1] + len(prompt) + len(completion))
+    sampled = sum(len(c) for _, c in turns)
+    bits = masks or [[True] * len(c) for _, c in turns]
+    defaults: dict[str, Any] = {
+        "head": SegmentHead(0, "planner", "root"),
+        "turns": many_turns(n),
+        "trainable": ("rl",) * n,
+        "tokenizer_sha256": ("tok",) * n,
+        "template_sha256": ("tpl",) * n,
+        "offsets": tuple(offsets or ends[:-1]),
+        "prompt_counts": tuple(len(p) for p, _ in turns),
+        "completion_counts": tuple(len(c) for _, c in turns),
+        "entropy_counts": (0,) * n,
+        "ids": b"".join(int32(*p, *c) for p, c in turns),
+        "logprobs": float32(*(-(k + 1) / 8 for k in range(sampled))),
+        "entropy": b"",
+        "mask": b"".join(packed_bits(b) for b in bits),
+    }
+    return PackedSegment(**(defaults | changes))
+
+
+def many_turns(n: int, **changes: Any) -> Turns:
+    defaults: dict[str, Any] = {
+        "seq": tuple(range(3, 3 + n)),
+        "number": tuple(range(1, n + 1)), "temperature": (0.7,) * n, "top_p": (None,) * n,
+        "policy": ("planner@3",) * n, "weights_sha256": ("w",) * n, "engine_build": ("e",) * n, "finish": ("stop",) * n,
+        "done": (False,) * n, "checkpoint_id": (None,) * n, "state_key": ("s",) * n, "action_key": ("a",) * n,
+        "quarantine": ("",) * n,
+    }  # fmt: skip
+    return Turns(**(defaults | changes))
+
+
+def a_row(**changes: Any) -> TrainRow:
+    """Two turns with an odd number of completion ids, a token that was not sampled, entropy in one turn alone."""
+    segment = packed(
+        ((11, 12), (13, 14, 2)),
+        ((15,), (16, 2)),
+        masks=((True, True, True), (False, True)),
+        entropy=float32(0.5, 0.25, 0.125),
+        entropy_counts=(3, 0),
+        spans=((0, "plan", 0, 1), (0, "action", 1, 3)),
+    )
+    return merged(an_episode(**changes), segment)[0]
+
+
+def a_dialogue(**changes: Any) -> Dialogue:
+    """Two segments: one of two turns with a tool call between them, and one of text alone."""
+    first = a_talk(3, "look up Ana", messages=(Message("system", ("be brief",)), Message("user", ("Who?",))))
+    said = Message("assistant", ("look up Ana",), turn=3)
+    second = a_talk(5, "Bo", place=1, messages=(*first.messages, said, Message("user", ("Ana: Bo",))))
+    third = a_talk(7, "", segment=None, engine="extractive", trainable="none", tokens=None)
+    tool = ToolUse(4, 1, "look_up", {"entity": "Ana", "deep": True}, {"values": ["Bo"]}, "ok", "", NOW)
+    heads = (SegmentHead(0, "planner", "root"),)
+    defaults: dict[str, Any] = {
+        "episode": an_episode(),
+        "segments": heads,
+        "turns": (first, second, third),
+        "tools": (tool,),
+    }
+    return Dialogue(**(defaults | changes))
+
+
+def a_talk(seq: int, completion: str, **changes: Any) -> Talk:
+    defaults: dict[str, Any] = {
+        "seq": seq, "number": seq // 2, "segment": 0, "place": 0, "role": "planner", "engine": "policy",
+        "model": "tiny", "completion": completion, "trainable": "rl", "trainable_reason": "", "at": NOW,
+        "tokens": Tokens(0, (1, 2), (3, 4), (-0.5, -0.25), (1, 1), (0.5, 0.5)), "policy": "planner@3",
+        "spans": (SpanAt("action", 0, 2, 0, 1),), "prompt_tokens": 2, "completion_tokens": 2, "usd": 0.01,
+        "failed_attempts": ({"text": "{broken", "failure": "invalid_output"},),
+    }  # fmt: skip
+    return Talk(**(defaults | changes))
+
+
+def with_references(episode: Episode | None = None) -> Episode:
+    return an_episode(references=References(("Bo", "Bo B."), ()))
+
+
+def written(name: str, units: Sequence[Any], options: Options | None = None) -> bytes:
+    """What a format makes of these units."""
+    file = io.BytesIO()
+    sink = open_sink(named(name), file, options or Options())
+    sink.write(units)
+    sink.close()
+    return file.getvalue()
+
+
+def saved(folder: Path, name: str, units: Sequence[Any], options: Options | None = None) -> Path:
+    path = folder / f"export.{name}"
+    path.write_bytes(written(name, units, options))
+    return path
+
+
+def int32(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}i", *values)
+
+
+def float32(*values: float) -> bytes:
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def packed_bits(bits: Sequence[bool]) -> bytes:
+    return sum(1 << n for n, bit in enumerate(bits) if bit).to_bytes((len(bits) + 7) // 8, "little")

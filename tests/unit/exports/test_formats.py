@@ -1,0 +1,197 @@
+"""Formats as those who read them see them: with the readers' own packages."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from atif import Trajectory
+
+from offing.core.errors import InvalidInput
+from offing.core.rows import SPAN_CODES
+from offing.exports.arrow import pq
+from offing.exports.format import FORMATS, Options, Unit, named, open_sink, reader
+from tests.unit.exports.builders import (
+    GROUP,
+    RUN,
+    a_dialogue,
+    a_row,
+    a_talk,
+    an_episode,
+    saved,
+    with_references,
+    written,
+)
+
+
+def lines(name: str, *units: Any, options: Options | None = None) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in written(name, units, options).splitlines()]
+
+
+@pytest.mark.parametrize("name", [f.name for f in FORMATS.values() if f.lossless])
+def test_what_was_written_is_read_back_as_it_was(name: str, tmp_path: Path) -> None:
+    rows = [a_row(), a_row(reward=None, group=None, tags=(), scores=()), a_row(references=with_references().references)]
+    assert list(reader(named(name))(saved(tmp_path, name, rows))) == rows
+
+
+def test_a_format_that_loses_something_is_not_read_back() -> None:
+    with pytest.raises(InvalidInput, match="parquet, rows"):
+        reader(named("tinker"))
+
+
+def test_parquet_is_read_by_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path, "parquet", [a_row(), a_row()])
+    script = (
+        "import sys, datasets; d = datasets.load_dataset('parquet', data_files=sys.argv[1], cache_dir=sys.argv[2], "
+        "split='train'); print(len(d), d[0]['token_ids'], d[0]['loss_mask'], d[0]['reward'])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", script, str(path), str(tmp_path / "cache")], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == f"2 {a_row().token_ids.tolist()} {a_row().loss_mask.tolist()} 0.1"
+
+
+def test_parquet_says_what_its_span_kinds_mean(tmp_path: Path) -> None:
+    schema = pq.read_schema(saved(tmp_path, "parquet", [a_row()]))
+    assert orjson.loads(schema.metadata[b"offing.span_kinds"]) == SPAN_CODES
+
+
+def test_parquet_of_nothing_is_a_file_with_no_rows(tmp_path: Path) -> None:
+    assert pq.read_table(saved(tmp_path, "parquet", [])).num_rows == 0
+
+
+def test_verl_tensors_have_verls_shapes(tmp_path: Path) -> None:
+    (found,) = pq.read_table(saved(tmp_path, "verl", [a_row()])).to_pylist()
+    row = a_row()
+    assert found["prompts"] + found["responses"] == found["input_ids"] == row.token_ids.tolist()
+    assert found["prompts"] == [11, 12]
+    assert found["position_ids"] == list(range(len(row)))
+    assert found["attention_mask"] == [1] * len(row)
+    assert found["response_mask"] == [1, 1, 1, 0, 0, 1]
+    assert found["rollout_log_probs"] == [-0.125, -0.25, -0.375, 0, 0, -0.625]
+    assert found["token_level_rewards"] == pytest.approx([0, 0, 0, 0, 0, 0.1])
+    assert (found["uid"], found["run_id"]) == (str(GROUP), str(RUN))
+
+
+def test_verl_has_no_reward_where_there_is_none(tmp_path: Path) -> None:
+    (found,) = pq.read_table(saved(tmp_path, "verl", [a_row(reward=None)])).to_pylist()
+    assert found["token_level_rewards"] is None
+
+
+def test_verl_prompts_hold_each_task_once_and_no_answer_unasked(tmp_path: Path) -> None:
+    (found,) = pq.read_table(saved(tmp_path, "verl_prompts", [a_dialogue(), a_dialogue()])).to_pylist()
+    assert found["prompt"] == [{"role": "user", "content": an_episode().question}]
+    assert found["reward_model"] == {"style": "rule", "ground_truth": None}
+    told = a_dialogue(episode=with_references())
+    (found,) = pq.read_table(saved(tmp_path, "verl_prompts", [told])).to_pylist()
+    assert found["reward_model"]["ground_truth"] == '["Bo","Bo B."]'
+
+
+def test_tinker_targets_are_the_inputs_shifted_by_one() -> None:
+    (datum,) = lines("tinker", a_row())
+    inputs, targets = datum["model_input"]["chunks"][0]["tokens"], datum["loss_fn_inputs"]["target_tokens"]
+    row = a_row()
+    assert inputs == row.token_ids[:-1].tolist()
+    assert targets == {"data": row.token_ids[1:].tolist(), "dtype": "int64", "shape": [len(row) - 1]}
+    assert datum["loss_fn_inputs"]["mask"]["data"] == row.loss_mask[1:].astype(float).tolist()
+    assert datum["loss_fn_inputs"]["logprobs"]["data"] == row.behaviour_logprobs[1:].tolist()
+    assert datum["offing"]["group_id"] == str(GROUP)
+
+
+def test_a_chat_repeats_a_segment_as_it_was_said() -> None:
+    (chat,) = lines("jsonl_chat", a_dialogue())
+    assert chat["messages"] == [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "Who?"},
+        {"role": "assistant", "content": "look up Ana", "weight": 1},
+        {"role": "user", "content": "Ana: Bo"},
+        {"role": "assistant", "content": "Bo", "weight": 1},
+    ]
+    assert (chat["reward"], chat["group_id"]) == (0.1, str(GROUP))
+    assert chat["tools"][0]["function"]["parameters"]["properties"]["deep"] == {"type": "boolean"}
+    assert "token_ids" not in chat
+
+
+def test_a_chat_weighs_a_quarantined_answer_nothing_unless_asked_for() -> None:
+    whole = a_dialogue()
+    doubtful = a_dialogue(turns=(a_talk(3, "look up Ana", quarantine="doubt"), *whole.turns[1:]))
+    (chat,) = lines("jsonl_chat", doubtful)
+    assert [m["weight"] for m in chat["messages"] if m["role"] == "assistant"] == [0, 1]
+    (chat,) = lines("jsonl_chat", doubtful, options=Options(quarantined=True))
+    assert [m["weight"] for m in chat["messages"] if m["role"] == "assistant"] == [1, 1]
+    assert chat["quarantine"] == ["doubt"]
+
+
+def test_a_chat_of_nothing_to_imitate_is_left_out() -> None:
+    assert lines("jsonl_chat", a_dialogue(turns=(a_talk(3, "text", trainable="none"),))) == []
+
+
+@pytest.mark.parametrize("name", [f.name for f in FORMATS.values() if f.lines and f.unit is not Unit.PREFERENCE])
+def test_no_failed_attempt_is_written_as_an_answer(name: str) -> None:
+    unit = a_row() if named(name).unit is Unit.ROW else a_dialogue()
+    for document in lines(name, unit):
+        for step in document.get("steps", []):
+            assert step.get("extra", {}).pop("failed_attempts", None) is not None or step["message"] != "{broken"
+        assert "{broken" not in orjson.dumps(document).decode()
+
+
+def test_atif_is_what_its_own_package_reads() -> None:
+    (document,) = lines("atif", a_dialogue())
+    read = Trajectory.model_validate(document)
+    assert [s.source for s in read.steps] == ["user", "agent", "agent", "agent", "agent"]
+    _, said, used, *_ = read.steps
+    assert said.metrics is not None
+    assert said.metrics.completion_token_ids == [3, 4]
+    assert said.metrics.logprobs == [-0.5, -0.25]
+    assert used.tool_calls is not None
+    assert (used.llm_call_count, used.tool_calls[0].function_name) == (0, "look_up")
+    assert read.extra is not None
+    assert read.extra["scores"][1]["failure"] == "no answer"
+
+
+def test_reference_answers_are_in_no_format_unasked(tmp_path: Path) -> None:
+    for format in FORMATS.values():
+        if format.unit is Unit.PREFERENCE:
+            continue
+        made = written(format.name, [a_row() if format.unit is Unit.ROW else a_dialogue()])
+        assert b"Bo B." not in made
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidInput, match="parquet, rows, verl"):
+        named("csv")
+
+
+def test_a_missing_package_is_named_with_its_remedy(tmp_path: Path) -> None:
+    script = (
+        "import sys, io; sys.modules['pyarrow'] = None\n"
+        "from offing.core.errors import InvalidInput\n"
+        "from offing.exports.format import Options, named, open_sink\n"
+        "open_sink(named('jsonl_chat'), io.BytesIO(), Options()); print('numpy' in sys.modules)\n"
+        "try: open_sink(named('parquet'), io.BytesIO(), Options())\n"
+        "except InvalidInput as e: print(e)"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    numpy, problem = shown.stdout.splitlines()
+    assert numpy == "False", "a format of text needs no numpy"
+    assert "pyarrow" in problem
+    assert "offing[train]" in problem
+
+
+def test_arrays_of_a_read_row_have_their_types(tmp_path: Path) -> None:
+    (row,) = reader(named("parquet"))(saved(tmp_path, "parquet", [a_row()]))
+    assert row.token_ids.dtype == np.int32
+    assert (row.turn_index.dtype, row.span_kind.dtype) == (np.int16, np.int8)
+
+
+def test_nothing_is_kept_between_portions() -> None:
+    import io
+
+    file = io.BytesIO()
+    sink = open_sink(named("rows"), file, Options())
+    sink.write([a_row()])
+    assert file.getvalue()
+    assert sink.written == 1
