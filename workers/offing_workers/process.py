@@ -1,6 +1,7 @@
-"""A worker process: one event loop that owns every client, the runs in hand, and the three watchers beside them.
+"""A worker process: one event loop that owns every client, the runs in hand, and the watchers beside them.
 
-Watchers: the heartbeat (a thread with a connection of its own), the sweeper, and the listener for nudges.
+Watchers: the heartbeat (a thread with a connection of its own), the sweepers of runs and of ended rollouts, and the
+listener for nudges.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from offing.settings import Settings
 from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.pool import Database
+from offing_workers.collection import settle_forgotten
 from offing_workers.hold import Drain, Hold
 from offing_workers.showing import Showing
 from offing_workers.slice import Slice, SliceLimits
@@ -76,12 +78,15 @@ class WorkerProcess:
 
     async def _open(self) -> None:
         settings = self._settings
-        pool = Database(self._database_url, most=settings.pool_size, stall_seconds=settings.lease_seconds)
+        pool = Database(
+            self._database_url, most=settings.pool_size, queue_seconds=None, stall_seconds=settings.lease_seconds
+        )
         self._database = await pool.__aenter__()
         self._live, self._control = LiveBus(self._redis_url), Control(self._redis_url)
         self._showing = Showing(self._live)
         self._wake = CeleryWake(self._redis_url)
-        self._watchers = [asyncio.create_task(self._watch(self._sweep)), asyncio.create_task(self._watch(self._listen))]
+        watchers = (self._sweep, self._settle, self._listen)
+        self._watchers = [asyncio.create_task(self._watch(watcher)) for watcher in watchers]
 
     async def _close(self) -> None:
         for watcher in self._watchers:
@@ -147,6 +152,12 @@ class WorkerProcess:
             await asyncio.sleep(self._settings.sweep_seconds * random.uniform(0.5, 1.0))
             forgotten_after = 2 * self._settings.sweep_seconds
             await self._wake(await runs.sweep(self._database, forgotten_after, self._settings.lease_seconds))
+
+    async def _settle(self) -> None:
+        """Settle rollouts that have ended and that nobody settled. Apart from runs, since a judge may take minutes."""
+        while True:
+            await asyncio.sleep(self._settings.sweep_seconds * random.uniform(0.5, 1.0))
+            await settle_forgotten(self._database, self, 2 * self._settings.sweep_seconds)
 
     async def _listen(self) -> None:
         """Look at runs that somebody nudged. Without Redis the heartbeat finds out as well."""

@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from offing.core.step import Step
-from offing.services.runs import Hints
+from offing.services import rollouts, runs
 
 MOST_WAIT = 0.25
 """Seconds of a request. A hint that takes longer goes on by itself."""
 
 MOST_AT_ONCE = 8
 """Unfinished hints. More are dropped: the sweeper and the heartbeat find the runs without them."""
+
+
+class Hints(runs.Hints, rollouts.Hints, Protocol):
+    """All that requests give."""
 
 
 class HurriedHints:
@@ -24,6 +28,9 @@ class HurriedHints:
 
     async def wake(self, run: UUID) -> None:
         await self._give(self._slow.wake(run))
+
+    async def wake_all(self, runs: Sequence[UUID]) -> None:
+        await self._give(self._slow.wake_all(runs))
 
     async def nudge(self, run: UUID) -> None:
         await self._give(self._slow.nudge(run))

@@ -20,6 +20,9 @@ class BusHints:
     async def wake(self, run: UUID) -> None:
         await self._wake([run])
 
+    async def wake_all(self, runs: Sequence[UUID]) -> None:
+        await self._wake(runs)
+
     async def nudge(self, run: UUID) -> None:
         await self._control.nudge(run)
 

@@ -80,7 +80,7 @@ async def submit(
 ) -> Submitted:
     """Accept a run. It is stored, with its first step, before this returns; Redis may be away."""
     graph = catalogue.named(graphs, request.graph)
-    engines = _engines(graph, request, default_engine or EngineChoice())
+    engines = engines_for(graph, request.engines, default_engine or EngineChoice())
     digest = _digest(request)
     async with database.transaction(tenant) as connection:
         if request.idempotency_key and (earlier := await runs.submitted_before(connection, request.idempotency_key)):
@@ -104,6 +104,7 @@ async def cancel(database: Database, hints: Hints, tenant: UUID, run: UUID, mode
         row = await runs.locked(connection, run)
         if row.terminal:
             return row
+        _refuse_rollout(row)
         await runs.want_cancel(connection, run, mode)
         if row.status is not RunStatus.RUNNING and mode is CancelMode.DISCARD:
             ended = await steps.append_unowned(connection, run, [ended_step(RunStatus.CANCELLED, StopReason.CANCELLED)])
@@ -169,7 +170,16 @@ async def _active(connection: Connection, run: UUID) -> RunRow:
     row = await runs.locked(connection, run)
     if row.terminal:
         raise Conflict(f"Run {run} has ended ({row.status}).", "Ask a follow-up question in its thread instead.")
+    _refuse_rollout(row)
     return row
+
+
+def _refuse_rollout(row: RunRow) -> None:
+    """What a person does to a rollout would change what it shows of its policy."""
+    if row.kind == "rollout":
+        raise Conflict(
+            f"Run {row.id} is a rollout: nobody steers, pauses or cancels it by itself.", "Cancel its batch instead."
+        )
 
 
 async def _tell(hints: Hints, tenant: UUID, run: RunRow, new: list[Step]) -> None:
@@ -203,9 +213,10 @@ def _new_run(request: RunRequest, graph: Graph, engines: Mapping[str, EngineChoi
     )
 
 
-def _engines(graph: Graph, request: RunRequest, default: EngineChoice) -> dict[str, EngineChoice]:
+def engines_for(graph: Graph, wanted: Mapping[str, EngineChoice], default: EngineChoice) -> dict[str, EngineChoice]:
+    """Who answers each role of a graph. Raises InvalidInput for a role or an engine that there is not."""
     names = {role.name for role in graph.roles}
-    for name, choice in request.engines.items():
+    for name, choice in wanted.items():
         if name not in names:
             raise InvalidInput(
                 f"engines.{name}", f"{graph.name} has no such role", f"Roles: {', '.join(sorted(names))}."
@@ -215,7 +226,7 @@ def _engines(graph: Graph, request: RunRequest, default: EngineChoice) -> dict[s
                 f"engines.{name}.engine", f"There is no engine {choice.engine!r}", f"Use one of: {', '.join(ENGINES)}."
             )
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    return {name: request.engines.get(name) or shipped.get(name, default) for name in sorted(names)}
+    return {name: wanted.get(name) or shipped.get(name, default) for name in sorted(names)}
 
 
 def _queued(request: RunRequest, engines: Mapping[str, EngineChoice]) -> StepDraft:

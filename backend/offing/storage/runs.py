@@ -49,7 +49,7 @@ EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempoten
 
 BY_ID = f"select {COLUMNS} from run where id = %s"
 
-LATEST = f"select {COLUMNS} from run order by created_at desc, id desc limit %s"
+LATEST = f"select {COLUMNS} from run where kind = 'ask' order by created_at desc, id desc limit %s"
 
 ENDING_WITH = "select id from run where id::text like '%%' || %s order by created_at desc limit 3"
 
@@ -230,7 +230,7 @@ async def by_id(connection: Connection, run: UUID) -> RunRow:
 
 
 async def latest(connection: Connection, limit: int) -> list[RunRow]:
-    """The tenant's newest runs."""
+    """The tenant's newest runs, rollouts left out."""
     return [run_of(row) for row in await (await connection.execute(LATEST, (limit,))).fetchall()]
 
 

@@ -24,7 +24,8 @@ BY_ID = f"select {SHOWN} from run where id = %s"
 
 LIST = f"""
     select {SHOWN} from run
-     where (%(status)s::text is null or status = %(status)s)
+     where kind = %(kind)s
+       and (%(status)s::text is null or status = %(status)s)
        and (%(graph)s::text is null or graph = %(graph)s)
        and (%(thread)s::uuid is null or thread_id = %(thread)s)
        and (%(text)s::text is null or strpos(lower(question), lower(%(text)s)) > 0)
@@ -61,9 +62,10 @@ LINES = """
 
 THREADS = """
     select id, title, created_at from thread
-     where %(before_at)s::timestamptz is null or (created_at, id) < (%(before_at)s, %(before_id)s)
+     where kind = 'ask' and (%(before_at)s::timestamptz is null or (created_at, id) < (%(before_at)s, %(before_id)s))
      order by created_at desc, id desc limit %(limit)s
 """
+"""A rollout's thread holds it alone, and is not listed."""
 
 THREAD = "select id, title, created_at from thread where id = %s"
 
@@ -104,6 +106,8 @@ class RunFilter:
     thread: UUID | None = None
     text: str | None = None
     """Part of the question, in any case."""
+    kind: str = "ask"
+    """ask or rollout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,7 @@ async def list_runs(connection: Connection, wanted: RunFilter, before: Place | N
         "graph": wanted.graph,
         "thread": wanted.thread,
         "text": wanted.text,
+        "kind": wanted.kind,
         "before_at": at,
         "before_id": id,
         "limit": limit,

@@ -1,0 +1,139 @@
+"""Policy versions: registering them, changing their state, and pinning those that a request names.
+
+Weights are files on the engine's machine; here are their names, hashes and lineage.
+"""
+
+import re
+from collections.abc import Mapping
+from uuid import UUID
+
+from offing.clock import new_id
+from offing.core.errors import Conflict, InvalidInput
+from offing.core.model import EngineChoice
+from offing.storage import policy_versions
+from offing.storage.policy_versions import NewVersion, VersionRow
+from offing.storage.pool import Connection, Database
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+KINDS = ("full", "lora", "prompts")
+
+FOLLOWING: Mapping[str, frozenset[str]] = {
+    "candidate": frozenset({"canary", "active", "retired", "bad"}),
+    "canary": frozenset({"candidate", "active", "retired", "bad"}),
+    "active": frozenset({"retired", "bad"}),
+    "retired": frozenset({"candidate", "active", "bad"}),
+    "bad": frozenset(),
+}
+"""States that a version may have next. `bad` is for good; a retired one can be made active again."""
+
+
+def parsed(text: str, field: str) -> tuple[str, int]:
+    """Name and version of NAME@VERSION. Raises InvalidInput that names `field`."""
+    name, _, version = text.rpartition("@")
+    if not NAME.fullmatch(name) or not re.fullmatch(r"[1-9]\d{0,8}", version):
+        raise InvalidInput(field, f"{text!r} is not NAME@VERSION", "Write for instance planner@3.")
+    return name, int(version)
+
+
+async def register(
+    database: Database,
+    tenant: UUID,
+    *,
+    name: str,
+    kind: str,
+    uri: str,
+    sha256: str,
+    tokenizer_sha256: str,
+    template_sha256: str,
+    parent: str = "",
+    base_model: str = "",
+) -> tuple[VersionRow, bool]:
+    """Register files under the next version of a name, and whether that is new: the same files keep their version.
+
+    `parent`: NAME@VERSION, registered. Empty: it has none. Raises InvalidInput.
+    """
+    if not NAME.fullmatch(name):
+        remedy = "Use letters, digits, dots, dashes and underscores, at most 100."
+        raise InvalidInput("name", f"{name!r} cannot name a policy", remedy)
+    if kind not in KINDS:
+        raise InvalidInput("kind", f"there is no kind {kind!r}", f"Use one of: {', '.join(KINDS)}.")
+    if kind == "lora" and not parent and not base_model:
+        raise InvalidInput("parent", "an adapter needs the weights that it stands on", "Name its parent or base model.")
+    async with database.transaction(tenant) as connection:
+        above = await known(connection, parent, "parent") if parent else None
+        new = NewVersion(
+            id=new_id(),
+            name=name,
+            kind=kind,
+            uri=uri,
+            sha256=sha256,
+            tokenizer_sha256=tokenizer_sha256,
+            template_sha256=template_sha256,
+            base_model=base_model or (above.base_model if above else ""),
+            parent=above.id if above else None,
+        )
+        return await policy_versions.add(connection, tenant, new)
+
+
+async def known(connection: Connection, text: str, field: str) -> VersionRow:
+    """The version that NAME@VERSION names. Raises InvalidInput when it is not registered."""
+    name, version = parsed(text, field)
+    row = await policy_versions.by_name(connection, name, version)
+    if row is None:
+        remedy = "Register it with `offing policy add`, or see `offing policy list`."
+        raise InvalidInput(field, f"there is no policy {text}", remedy)
+    return row
+
+
+async def pinned(connection: Connection, engines: Mapping[str, EngineChoice]) -> dict[str, UUID]:
+    """Ids of the versions that answer roles, by role; they stay usable until the transaction ends.
+
+    Raises InvalidInput for one that is not registered, or is bad.
+    """
+    found: dict[str, UUID] = {}
+    for role, choice in engines.items():
+        if choice.engine != "policy":
+            continue
+        version = await known(connection, choice.model, f"policies.{role}")
+        if version.state == "bad":
+            remedy = "Name another version; see `offing policy list`."
+            raise InvalidInput(f"policies.{role}", f"{choice.model} is marked as bad", remedy)
+        found[role] = version.id
+    return found
+
+
+async def page(
+    database: Database, tenant: UUID, name: str | None, before: UUID | None, limit: int
+) -> tuple[list[VersionRow], UUID | None]:
+    """Versions, newest first, and where the next page begins. None: this was the last."""
+    async with database.transaction(tenant) as connection:
+        found = await policy_versions.latest(connection, name, before, limit + 1)
+    return found[:limit], found[limit - 1].id if len(found) > limit else None
+
+
+async def one(database: Database, tenant: UUID, id: UUID) -> VersionRow:
+    """Raises NotFound."""
+    async with database.transaction(tenant) as connection:
+        return await policy_versions.by_id(connection, id)
+
+
+async def named(database: Database, tenant: UUID, text: str) -> VersionRow:
+    """The version that NAME@VERSION names. Raises InvalidInput."""
+    async with database.transaction(tenant) as connection:
+        return await known(connection, text, "policy")
+
+
+async def change_state(database: Database, tenant: UUID, id: UUID, state: str) -> VersionRow:
+    """Move a version to another state; making one active retires the one that was. The same state is no change.
+
+    Raises NotFound, and Conflict for a state that may not follow its present one.
+    """
+    async with database.transaction(tenant) as connection:
+        row = await policy_versions.locked(connection, id)
+        if row.state == state:
+            return row
+        if state not in FOLLOWING[row.state]:
+            after = ", ".join(sorted(FOLLOWING[row.state])) or "none"
+            raise Conflict(f"{row.name}@{row.version} is {row.state}.", f"States that may follow: {after}.")
+        return await policy_versions.set_state(connection, row, state)
