@@ -1,0 +1,5 @@
+"""HiPER: one agent that keeps or switches a subgoal, and acts, turn by turn."""
+
+from offing_graphs.hiper.graph import graph
+
+__all__ = ["graph"]
