@@ -151,9 +151,9 @@ def _counting(world: World, hops: int, rng: Random) -> Expression | None:
 
 
 def _comparison(world: World, hops: int, rng: Random) -> Expression | None:
-    """One of two or three things, or of all that a list names; most times with a question about it beyond."""
+    """One of two or three things, or of all that a list names; with a question about it beyond where hops are left."""
     relation = rng.choice(NUMERIC)
-    beyond = min(rng.choice((0, 1, 1, 2)), max(0, hops - 2))
+    beyond = min(rng.choice((1, 1, 2)), max(0, hops - 2))
     picked = _among_members if relation.subject is Kind.PERSON and rng.random() < 0.3 else _among_options
     walk = picked(world, relation, hops - beyond, rng)
     walk = walk and _walk(world, beyond, rng, walk)

@@ -66,10 +66,10 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
     "seat": ("birch", "delta"),
     "founder": ("delta",),
     "twin": ("flint",),
-    "author": ("cobalt", "ember"),
+    "author": ("ember",),
     "members": ("delta",),
     "works": ("amber",),
-    "born": ("birch", "cobalt"),
+    "born": ("cobalt",),
     "elevation": ("flint",),
 }
 """Hidden from agents: the tools that answer a relation; every other tool answers it with nothing, or misleads."""

@@ -1,0 +1,149 @@
+"""Worlds come from their names alone, and training and held-out worlds share nothing that could be learned by heart."""
+
+from hashlib import sha256
+
+import pytest
+
+from offing.core.errors import InvalidInput
+from offing.world.documents import documents
+from offing.world.facts import INVERSES, World, world_of
+from offing.world.lookup import look_up
+from offing.world.names import split_of
+from offing.world.semantics import ANSWERED_BY, BY_NAME, RELATION_TABLE, RELATIONS, TOOLS
+from offing.world.spec import Spec, Split, parse
+from offing.world.tasks import tasks
+
+SEEDS = range(20)
+
+
+def everything(split: Split) -> dict[str, set[str]]:
+    """What many worlds of a split are made of."""
+    found: dict[str, set[str]] = {"entities": set(), "words": set(), "facts": set(), "texts": set(), "questions": set()}
+    for seed in SEEDS:
+        world = world_of(f"{split}-{seed}@100")
+        found["entities"] |= set(world.kinds)
+        found["words"] |= {word for entity in world.kinds for word in entity.split()}
+        found["facts"] |= {f"{r} {e} {v}" for (r, e), values in world.facts.items() for v in values}
+        found["texts"] |= {d.text for d in documents(str(world.spec)) if d.number}
+        found["questions"] |= {t.question for t in tasks(str(world.spec), count=60)}
+    return found
+
+
+def test_held_out_worlds_share_no_entity_fact_document_or_question_with_training_worlds() -> None:
+    train, heldout = everything(Split.TRAIN), everything(Split.HELDOUT)
+    for sort in train:
+        assert len(train[sort]) > 500
+        assert not train[sort] & heldout[sort], sort
+
+
+def test_every_word_of_a_name_is_of_its_worlds_split_so_that_no_world_at_all_can_share_one() -> None:
+    for split in Split:
+        for seed in SEEDS:
+            words = {w for entity in world_of(f"{split}-{seed}@100").kinds for w in entity.split()}
+            assert {split_of(word) for word in words} == {split}
+
+
+def test_held_out_worlds_share_relations_and_alphabet_with_training_worlds() -> None:
+    def letters(world: World) -> set[str]:
+        return set("".join(world.kinds).lower())
+
+    train, heldout = world_of("train-1@500"), world_of("heldout-1@500")
+    assert letters(train) == letters(heldout)
+    assert {r for r, _ in train.facts} == {r for r, _ in heldout.facts} == set(RELATIONS)
+
+
+def test_the_same_name_gives_the_same_world_and_another_seed_another() -> None:
+    from offing.world.facts import _world  # pyright: ignore[reportPrivateUsage]
+
+    again = _world.__wrapped__(parse("train-7@500"))
+    assert world_of("small-7") is world_of("train-7@small")
+    assert again.facts == world_of("small-7").facts
+    assert list(again.kinds.items()) == list(world_of("small-7").kinds.items())
+    assert not set(again.facts) & set(world_of("small-8").facts)
+
+
+def test_a_world_of_a_name_never_changes() -> None:
+    """Rollouts of other days were made in it: whoever changes the generator changes what all stored tasks mean."""
+    world = world_of("train-1@50")
+    said = [look_up(world, tool, r.name, e) for r in RELATION_TABLE for e in world.members[r.subject] for tool in TOOLS]
+    made = (
+        list(world.facts.items()),
+        [(s.values, s.closed) for s in said],
+        [d.text for d in documents("train-1@50")],
+        [t.question for t in tasks("train-1@50", count=50)],
+    )
+    assert [sha256(repr(part).encode()).hexdigest()[:16] for part in made] == PINNED
+
+
+PINNED = ["f74f7c1434e02f57", "99146469c90d2e5d", "acf8059b0e68a4dc", "ab998568bc2830da"]
+
+
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        ("small-7", Spec(Split.TRAIN, 7, 500)),
+        ("train-12@500", Spec(Split.TRAIN, 12, 500)),
+        ("heldout-3@large", Spec(Split.HELDOUT, 3, 50_000)),
+        ("heldout-3", Spec(Split.HELDOUT, 3, 500)),
+        ("train-0@50", Spec(Split.TRAIN, 0, 50)),
+    ],
+)
+def test_a_world_is_named_by_split_or_size_and_seed(name: str, spec: Spec) -> None:
+    assert parse(name) == spec
+    assert parse(str(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "7", "small", "huge-7", "small-7@50", "train-1@49", "train-1@50001", "train-1@vast", "train-99999999999"],
+)
+def test_what_names_no_world_is_refused_with_the_remedy(name: str) -> None:
+    with pytest.raises(InvalidInput, match="world: "):
+        parse(name)
+
+
+def test_facts_have_entities_and_numbers_of_the_kinds_that_their_relations_say() -> None:
+    world = world_of("train-2@500")
+    for (relation, entity), values in world.facts.items():
+        about = BY_NAME[relation]
+        assert world.kinds[entity] is about.subject
+        assert values
+        assert about.many or len(values) == 1
+        for value in values:
+            assert value.isdecimal() if about.numeric else world.kinds[value] is about.value
+
+
+def test_lists_are_the_other_side_of_their_relations() -> None:
+    world = world_of("train-2@500")
+    for relation, inverse in INVERSES.items():
+        forth = {(e, v) for (r, e), values in world.facts.items() if r == relation for v in values}
+        back = {(v, e) for (r, e), values in world.facts.items() if r == inverse for v in values}
+        assert forth == back
+
+
+def test_every_relation_is_answered_by_one_or_two_tools() -> None:
+    assert set(ANSWERED_BY) == set(RELATIONS)
+    assert all(1 <= len(tools) <= 2 and set(tools) <= set(TOOLS) for tools in ANSWERED_BY.values())
+    assert {tool for tools in ANSWERED_BY.values() for tool in tools} == set(TOOLS)
+
+
+def test_a_wrong_tool_gives_nothing_every_second_time_and_never_the_truth() -> None:
+    world = world_of("train-2@500")
+    nothing = misled = 0
+    for relation in RELATION_TABLE:
+        for entity in world.members[relation.subject]:
+            truth = world.values(relation.name, entity)
+            for tool in set(TOOLS) - set(ANSWERED_BY[relation.name]):
+                said = look_up(world, tool, relation.name, entity)
+                assert said == look_up(world, tool, relation.name, entity)
+                assert not set(said.values) & set(truth)
+                assert said.closed is bool(said.values)
+                nothing, misled = nothing + (not said.values), misled + bool(said.values)
+    assert 0.48 < nothing / (nothing + misled) < 0.52
+
+
+def test_a_right_tool_without_a_fact_says_that_there_is_none() -> None:
+    world = world_of("train-2@500")
+    entity = next(e for e in world.members[BY_NAME["home"].subject] if not world.values("home", e))
+    said = look_up(world, ANSWERED_BY["home"][0], "home", entity)
+    assert (said.values, said.closed) == ((), True)
