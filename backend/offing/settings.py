@@ -70,6 +70,10 @@ class Settings(BaseSettings):
     """Database connections of one process, the heartbeat's own not counted."""
     policies: Path | None = None
     """OFFING_POLICIES: a folder with one folder a policy version, NAME@VERSION. None: no engine is started."""
+    engine_url: str = ""
+    """OFFING_ENGINE_URL: where the policy engine listens: `http://HOST:PORT`, `unix:///PATH`. Empty: nowhere."""
+    engine_key: SecretStr | None = None
+    """OFFING_ENGINE_KEY: the bearer token that it wants."""
     graphs: str = ""
     """More graphs than the installed ones, as `module:name,module:name`; for authors and tests."""
 

@@ -79,7 +79,7 @@ async def a_run_that_read(pool: Database, query: str, *, ended: bool = True) -> 
     ]
     async with pool.transaction(LOCAL_TENANT) as connection:
         written = await steps.append(connection, fence, TERM, drafts, Booking())
-        await turns.insert(connection, fence, written[1].seq, "planner", "litellm", answer)
+        await turns.insert(connection, fence, written[1].seq, turns.Origin("planner", "litellm", 1), answer, None)
         await reports.insert(connection, fence, written[2].seq, report)
         if ended:
             await connection.execute("update run set status = %s where id = %s", (RunStatus.DONE, fence.run))

@@ -18,7 +18,7 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.segments import StoredTurn
 from offing.storage.token_columns import BrokenRecord, columns_of, floats_in, ids_in, mask_in, packed_mask
-from offing.storage.turns import Place
+from offing.storage.turns import Origin, Place
 from tests.storage.builders import TERM, a_step, claimed
 
 
@@ -52,7 +52,7 @@ def an_answer(
 async def wrote(pool: Database, fence: Fence, answer: Answer, place: Place | None) -> int:
     async with pool.transaction(fence.tenant) as connection:
         (step,) = await steps.append(connection, fence, TERM, [a_step()], steps.Booking())
-        await turns.insert(connection, fence, step.seq, "planner", "policy", answer, place=place, checkpoint="c1")
+        await turns.insert(connection, fence, step.seq, Origin("planner", "policy", 1), answer, place)
     return step.seq
 
 
@@ -76,7 +76,7 @@ async def test_tokens_come_back_as_they_were_sampled(pool: Database) -> None:
         ("action", 1, 2, 1, 3),
     ]
     assert (turn.trainable, turn.policy, turn.tokenizer_sha256, turn.finish) == ("rl", "small@3", "t", "stop")
-    assert (turn.checkpoint_id, turn.done, turn.quarantine) == ("c1", False, "")
+    assert (turn.checkpoint_id, turn.done, turn.quarantine) == (None, False, "")
     assert [m.text for m in turn.messages] == ["You plan.", "Why?"]
 
 

@@ -51,6 +51,8 @@ class WireServer:
     """`async with WireServer(scripted(…)) as server:`; `server.url` is the API base, `server.requests` what came."""
 
     respond: Responder
+    socket: str = ""
+    """A unix socket to listen on instead of loopback."""
     requests: list[Received] = field(default_factory=list[Received])
     _server: asyncio.Server | None = None
     _open: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -58,6 +60,8 @@ class WireServer:
     @property
     def url(self) -> str:
         assert self._server is not None, "enter the server first"
+        if self.socket:
+            return f"unix://{self.socket}"
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
 
     @property
@@ -70,7 +74,10 @@ class WireServer:
         return [b.at - a.at for a, b in zip(self.requests, self.requests[1:], strict=False)]
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        if self.socket:
+            self._server = await asyncio.start_unix_server(self._accept, self.socket)
+        else:
+            self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None):

@@ -9,30 +9,37 @@ from uuid import UUID
 
 from opentelemetry import trace
 
+from offing.core import trajectory
 from offing.core.citation import check
 from offing.core.evidence import EvidenceBook
 from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Usage
 from offing.core.report import Evidence, Report, ReportDraft
-from offing.core.run import StopReason, exhausted
+from offing.core.run import RunStatus, StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolResult, ToolSpec, ToolStatus
-from offing.core.trajectory import Fracture
+from offing.core.trajectory import Fracture, outcome_of
 from offing.models.engine import RoleRequest, engine_for
 from offing.sdk import Role, RoleReply, RunView, ToolCall
 from offing.sdk.values import Input, Output
 from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
 from offing.storage.pool import Connection, Database
+from offing.storage.token_columns import refuse_broken
+from offing.storage.turns import Origin
 from offing.telemetry.attributes import DECISION
 from offing.telemetry.tracing import mark_failed
 from offing_workers.hold import Drain, Hold
 from offing_workers.meter import RunMeter
+from offing_workers.placing import Placing
 from offing_workers.recorder import Also, Recorder, Viewers
 from offing_workers.spans import NodeSpans, answered, role_span, tool_span
 from offing_workers.toolbelt import Outcome, Toolbelt
 
 NO_MODEL = "the graph's own writer, without a model"
 """Who wrote a report that no role call did."""
+
+OWN_ACCORD = frozenset({trajectory.Outcome.ANSWERED, trajectory.Outcome.DONE})
+"""Endings that are the run's own."""
 
 RECORDS = frozenset(StepKind) - {StepKind.TOOL, StepKind.REPORT}
 
@@ -72,6 +79,7 @@ class SliceContext:
         self._turns_left = turns_per_slice
         self._fresh, self._counts_turns = fresh, counts_turns
         self._author = NO_MODEL
+        self._placing = Placing(database, recorder.fence.tenant, run.id, fresh=fresh)
         self.spans: NodeSpans | None = None
         """Spans of the nodes that run. None: nothing is recorded."""
         self._evidence: EvidenceBook | None = EvidenceBook() if fresh else None
@@ -115,16 +123,17 @@ class SliceContext:
         choice = self._engines.get(role.name, EngineChoice())
         if choice.engine != "extractive":
             await self._recorder.settle()  # a slow call must not hold back what is known already
+            await self._placing.know()  # now, so that an answer that was paid for waits for nothing
         began = time.monotonic()
         await self._doing(f"{role.label or role.kind}: {choice.model or choice.engine}")
         with role_span(self._node(key), role.name, choice, turn) as opened:
-            answer = await self._answer(role, given, choice, turn)
+            answer = await self._answer(role, given, choice, key, turn)
             answered(opened, answer)
         ms = int((time.monotonic() - began) * 1000)
         if isinstance(answer, EngineFailure):
             await self._recorder.append(_failed(role, choice, answer, key, turn, ms))
             return answer
-        return await self._accepted(role, choice, answer, key, turn, ms)
+        return await self._accepted(role, choice, answer, key, turn, ms, fracture)
 
     async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
         key = self._recorder.next_key()
@@ -181,7 +190,7 @@ class SliceContext:
             return await reports.latest(connection, self._run.id)
 
     async def _answer(
-        self, role: Role[Any, Any], given: Any, choice: EngineChoice, turn: int
+        self, role: Role[Any, Any], given: Any, choice: EngineChoice, key: CallKey, turn: int
     ) -> Answer | EngineFailure:
         engine = engine_for(choice)
         if isinstance(engine, EngineFailure):
@@ -189,13 +198,27 @@ class SliceContext:
         meter = RunMeter(self._database, self._recorder, self._run.budget)
         budget = self._run.budget.seconds
         left = None if budget is None else max(0.0, budget - self._recorder.spent.seconds)
-        return await engine.answer(RoleRequest(role, given, choice, turn, self._run.seed, meter, left))
+        place = f"{key.superstep}/{key.path}/{key.ordinal}"
+        request = RoleRequest(role, given, choice, turn, self._run.seed, meter, left, self._placing.recall, place)
+        return await engine.answer(request)
 
     async def _accepted(
-        self, role: Role[Any, Output], choice: EngineChoice, answer: Answer, key: CallKey, turn: int, ms: int
+        self,
+        role: Role[Any, Output],
+        choice: EngineChoice,
+        answer: Answer,
+        key: CallKey,
+        turn: int,
+        ms: int,
+        fracture: Fracture | None,
     ) -> RoleReply[Output]:
+        if answer.trace is not None:
+            refuse_broken(answer.trace, answer.text)
+        place = self._placing.place(role.name, answer, fracture)
+
         async def with_turn(connection: Connection, new: list[Step]) -> None:
-            await turns.insert(connection, self._recorder.fence, new[0].seq, role.name, choice.engine, answer)
+            origin = Origin(role.name, choice.engine, key.superstep)
+            await turns.insert(connection, self._recorder.fence, new[0].seq, origin, answer, place)
 
         output: Any = answer.output
         headline = role.headline(output)
@@ -216,6 +239,7 @@ class SliceContext:
             key=key,
         )
         (step,) = await self._recorder.append(draft, also=with_turn)
+        self._placing.placed(role.name, place, step.seq)
         self._note_author(role, step)
         return RoleReply(step.seq, output)
 
@@ -227,7 +251,15 @@ class SliceContext:
 
     async def _deliver(self, draft: ReportDraft, reason: StopReason, key: CallKey) -> Report:
         checked = await self.checked(draft, reason, key)
-        await self._recorder.append(checked.step, also=checked.store)
+        await self._placing.know()
+        last = self._placing.latest() if outcome_of(RunStatus.DONE, reason) in OWN_ACCORD else []
+
+        async def store(connection: Connection, new: list[Step]) -> None:
+            await checked.store(connection, new)
+            if last:
+                await turns.mark_done(connection, self._run.id, last)
+
+        await self._recorder.append(checked.step, also=store)
         return checked.report
 
     async def checked(self, draft: ReportDraft, reason: StopReason, key: CallKey | None = None) -> Checked:

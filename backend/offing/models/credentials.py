@@ -15,6 +15,11 @@ from offing.core.model import EngineChoice, EngineFailure, FailureKind
 ADDRESSES = "OFFING_ENGINE_ADDRESSES"
 """Environment: API bases that choices may name, with the provider's key sent there, separated by commas."""
 
+ENGINE_URL = "OFFING_ENGINE_URL"
+"""Environment: where the policy engine listens, `http://HOST:PORT`, `https://…` or `unix:///PATH`."""
+ENGINE_KEY = "OFFING_ENGINE_KEY"
+"""Environment: the bearer token that it wants."""
+
 _BASES = ("{}_API_BASE", "{}_BASE_URL")
 KEYS = {
     "openai": "OPENAI_API_KEY",
@@ -55,6 +60,23 @@ def destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | E
     if is_loopback(choice.api_base):
         return Destination(choice.api_base, NO_KEY)
     return _refused(choice, "is not an address that this installation allows")
+
+
+def policy_destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | EngineFailure:
+    """Where a policy is asked. UNKNOWN_ENGINE: none is set up here. BAD_REQUEST: the address is not allowed.
+
+    A unix socket is followed only where the environment names it, because other programs listen on sockets, too.
+    """
+    ours, key = env.get(ENGINE_URL, "").strip(), env.get(ENGINE_KEY, "")
+    wanted = choice.api_base or ours
+    if not wanted:
+        remedy = f"Start `offing engine serve`, or set {ENGINE_URL} where the workers run."
+        return EngineFailure(FailureKind.UNKNOWN_ENGINE, f"There is no policy engine here. {remedy}")
+    origin = _origin(wanted)
+    named = {_origin(address.strip()) for address in (ours, *env.get(ADDRESSES, "").split(","))} - {None}
+    if wanted == ours or origin in named:
+        return Destination(wanted, key)
+    return Destination(wanted) if origin and is_loopback(wanted) else _refused(choice, "is not an allowed address")
 
 
 def key_variable(provider: str) -> str:

@@ -7,6 +7,7 @@ a key's value. Imports no litellm.
 import asyncio
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ from typing import Any
 
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice, parse_engine
-from offing.models.credentials import ADDRESSES, KEYS
+from offing.models.credentials import ADDRESSES, ENGINE_KEY, ENGINE_URL, KEYS
 from offing.models.engine import ENGINES
 
 DEFAULT = "OFFING_ENGINE"
@@ -24,6 +25,7 @@ DEFAULT = "OFFING_ENGINE"
 
 LOCAL = {"ollama_chat": ("http://127.0.0.1:11434", "/api/tags"), "hosted_vllm": ("http://127.0.0.1:8000", "/v1/models")}
 """Servers that often run beside us: where they listen by themselves, and where they list their models."""
+_NO_ROLES = frozenset({ADDRESSES, ENGINE_URL, ENGINE_KEY})
 _BASES = {"ollama_chat": "OLLAMA_API_BASE", "hosted_vllm": "HOSTED_VLLM_API_BASE"}
 
 
@@ -68,18 +70,20 @@ def default_choice(env: Mapping[str, str] = os.environ) -> EngineChoice:
 def role_choices(env: Mapping[str, str] = os.environ) -> dict[str, EngineChoice]:
     """OFFING_ENGINE_<ROLE> by role name in lower case. Raises `InvalidInput` that names an unusable variable."""
     prefix = f"{DEFAULT}_"
-    named = {name: text.strip() for name, text in env.items() if name.startswith(prefix) and name != ADDRESSES}
+    named = {name: text.strip() for name, text in env.items() if name.startswith(prefix) and name not in _NO_ROLES}
     return {name.removeprefix(prefix).lower(): engine_named(text, name) for name, text in named.items() if text}
 
 
 def engine_named(text: str, field: str) -> EngineChoice:
     """`text` as a choice. Raises `InvalidInput` that names `field`, for a flag or a variable alike."""
-    remedy = "Write extractive, litellm:provider/model or litellm:provider/model@temperature."
+    remedy = "Write extractive, litellm:provider/model, litellm:provider/model@temperature or policy:NAME@VERSION."
     choice = parse_engine(text)
     if choice.engine not in ENGINES:
         raise InvalidInput(field, f"there is no engine {choice.engine!r}", remedy)
     if choice.engine == "litellm" and not choice.model:
         raise InvalidInput(field, "the litellm engine needs a model", remedy)
+    if choice.engine == "policy" and not re.fullmatch(r".+@.+", choice.model):
+        raise InvalidInput(field, "a policy is named with its version", remedy)
     return choice
 
 

@@ -5,21 +5,23 @@ connection.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Usage
+from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Message, Usage
 from offing.core.run import StopReason
 from offing.sdk.role import Role
 
 ENGINES = ("extractive", "litellm", "policy", "rules", "scripted")
 
-Recall = Callable[[int], Awaitable[tuple[int, ...] | None]]
-"""Prompt and completion ids of an earlier turn of the run, by its seq. None: they are not known."""
+Recall = Callable[[Sequence[Message]], Awaitable[tuple[int, ...] | None]]
+"""Prompt and completion ids of an earlier turn of the run. It is given as the beginning of a new prompt: that turn's
+prompt, then its completion with its `turn`. None: they are not known, or that turn was asked in other words, as when a
+memory was edited since."""
 
 
 class Meter(Protocol):
@@ -34,7 +36,7 @@ class Meter(Protocol):
         ...
 
 
-async def _nothing(_: int) -> tuple[int, ...] | None:
+async def _nothing(_: Sequence[Message]) -> tuple[int, ...] | None:
     return None
 
 
@@ -55,6 +57,8 @@ class RoleRequest:
     """Seconds of work that the run has left, all attempts and waits included. None: no limit."""
     recall: Recall = _nothing
     """How a token-level engine goes on from the very tokens of an earlier turn."""
+    place: str = ""
+    """Where in the run the call is made, the same when the run is repeated: two calls of one turn differ by it."""
 
 
 class Engine(Protocol):
@@ -80,6 +84,10 @@ def engine_for(choice: EngineChoice, env: Mapping[str, str] = os.environ) -> Eng
             from offing.models.rules import RulesEngine
 
             return RulesEngine()
+        case "policy":
+            from offing.models.policy_engine import PolicyEngine
+
+            return PolicyEngine(env=env)
         case "litellm":
             from offing.models.litellm_engine import LitellmEngine
 

@@ -17,8 +17,9 @@ from decimal import Decimal
 from typing import Any
 
 from offing.core.model import Usage
-from offing.models.litellm_failures import Refusal, refusal_of
+from offing.models.litellm_failures import refusal_of
 from offing.models.litellm_request import Ask, Form, arguments, prompt_tokens_of, tokens_of
+from offing.models.role_call import Refusal
 
 SELF_HOSTED = frozenset({"ollama", "ollama_chat", "hosted_vllm", "vllm", "lm_studio", "llamafile"})
 """Nobody bills for these, and asking litellm about them would ask their servers, in the middle of the event loop."""

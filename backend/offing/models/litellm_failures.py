@@ -6,26 +6,16 @@ can pass.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from offing.core.model import FailureKind, Usage
+from offing.core.model import FailureKind
 from offing.core.step import shortened
 from offing.models.retry import retry_after_seconds
+from offing.models.role_call import Refusal
 from offing.telemetry.redaction import redact
 
 _PREFIX = re.compile(r"^(?:litellm\.)?[A-Za-z]*(?:Error|Exception|Timeout)(?: -|:)\s+")
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why an attempt gave nothing."""
-
-    kind: FailureKind
-    message: str
-    retry_after: float | None = None
-    usage: Usage = field(default_factory=Usage)
 
 
 def refusal_of(litellm: Any, error: Exception) -> Refusal:

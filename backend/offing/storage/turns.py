@@ -47,7 +47,9 @@ INSERT = """
             (select id from policy_version
               where tenant_id = %(tenant)s and name = %(policy_name)s and version = %(policy_version)s),
             %(weights_sha256)s, %(tokenizer_sha256)s, %(template_sha256)s, %(engine_build)s, %(finish)s,
-            %(checkpoint_id)s, %(state_key)s, %(action_key)s)
+            (select checkpoint_id from checkpoint
+              where run_id = %(run)s and ns = '' and superstep < %(superstep)s order by superstep desc limit 1),
+            %(state_key)s, %(action_key)s)
 """
 """One statement a turn, because it is on the way of every role call."""
 
@@ -55,6 +57,16 @@ MARK_DONE = """
     update turn set done = seq = any(%(seqs)s)
      where run_id = %(run)s and segment is not null and done <> (seq = any(%(seqs)s))
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who was asked, and when."""
+
+    role: str
+    engine: str
+    superstep: int
+    """Of the graph; a fork before the turn starts at the latest checkpoint before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +108,12 @@ def trainable_as(answer: Answer) -> Trainable:
 
 
 async def insert(
-    connection: Connection,
-    fence: Fence,
-    seq: int,
-    role: str,
-    engine: str,
-    answer: Answer,
-    *,
-    place: Place | None = None,
-    checkpoint: str | None = None,
+    connection: Connection, fence: Fence, seq: int, origin: Origin, answer: Answer, place: Place | None
 ) -> None:
     """Store the role call behind step `seq`, in the transaction that appended it.
 
-    `place` None: it belongs to no segment, and its tokens are not kept. `checkpoint`: where a fork before it starts.
-    Raises BrokenRecord when its tokens contradict one another.
+    `place` None: it belongs to no segment, and its tokens are not kept. Raises BrokenRecord when its tokens contradict
+    one another.
     """
     if place is None:
         answer = replace(answer, trace=None)
@@ -118,11 +122,9 @@ async def insert(
         "run": fence.run,
         "seq": seq,
         "tenant": fence.tenant,
-        "role": role,
-        "engine": engine,
+        **asdict(origin),
         "hashes": list(hashed),
         "bodies": list(hashed.values()),
-        "checkpoint_id": checkpoint,
         **_said(answer, place),
         **_placed(place),
         **_tokens(answer, place),

@@ -1,0 +1,303 @@
+"""A policy asked over its wire: whole traces, exact continuation, seeds, budgets, and what is missing said in words."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offing.core.model import EngineChoice, FailureKind, Message, Unusable, Usage
+from offing.core.run import StopReason
+from offing.core.tokens import SpanKind, TextSpan
+from offing.models.policy_engine import PolicyEngine
+from offing.sdk.form import Form
+from offing.storage.token_columns import refuse_broken
+from tests.models.asking import GOOD, VERIFIER, Ledger, Question, Time, Verdict, answered, failed, request
+from tests.wire import Completion, Fault, Hangup, Malformed, Reply, Slow, WireServer, scripted
+from tests.wire.policies import END, FIRST, Policies, rendered, says, tokens_of
+
+
+def policy_engine(url: str, time: Time | None = None, **env: str) -> PolicyEngine:
+    time = time or Time()
+    return PolicyEngine({"OFFING_ENGINE_URL": url, **env}, sleep=time.sleep, draw=lambda: 0.5, clock=time.clock)
+
+
+def small(**more: Any) -> EngineChoice:
+    return EngineChoice.model_validate({"engine": "policy", "model": "small@1", "timeout_seconds": 5} | more)
+
+
+def _verdict(text: str, _: Question) -> Verdict | Unusable:
+    word, space, rest = text.partition(" ")
+    return Verdict(analysis=rest, stop=word == "stop") if space else Unusable("Write stop or go, then why.")
+
+
+def _words(text: str) -> tuple[TextSpan, ...]:
+    at = text.index(" ")
+    return (TextSpan(SpanKind.SWITCH, 0, at), TextSpan(SpanKind.THINK, at, len(text)))
+
+
+PLAIN = Form("plain", lambda given: (Message("user", (f"plain {given.text}",)),), _verdict, _words)
+COMPACT = replace(PLAIN, name="compact", stop=("\n",))
+SPEAKING = replace(VERIFIER, forms=(PLAIN, COMPACT))
+
+
+async def test_an_answer_carries_the_tokens_it_was_sampled_in() -> None:
+    async with WireServer(policies := Policies(says(GOOD))) as server:
+        answer = await answered(policy_engine(server.url), request(small()))
+    trace = answer.trace
+    assert trace is not None
+    assert trace.prompt_ids == (*rendered(policies.chats[0]["messages"]), 3)
+    assert trace.completion_ids == (*tokens_of(GOOD), END)
+    assert (trace.policy, trace.finish, trace.engine_build) == ("small@1", "stop", "offing-engine 1")
+    assert (trace.weights_sha256, trace.tokenizer_sha256, trace.template_sha256) == ("w", "t", "c")
+    assert len(trace.entropy or ()) == len(trace.completion_ids)
+    refuse_broken(trace, answer.text)
+
+
+async def test_what_is_sent_is_all_that_shapes_the_distribution() -> None:
+    async with WireServer(policies := Policies(says(GOOD))) as server:
+        options = {"top_p": 0.9, "top_k": 20, "stop": ["###"]}
+        chosen = small(temperature=0.7, max_tokens=99, options=options)
+        answer = await answered(policy_engine(server.url), request(chosen))
+        await answered(policy_engine(server.url), request(small()))
+    sent, plain = policies.chats
+    assert (sent["temperature"], sent["top_p"], sent["top_k"], sent["stop"]) == (0.7, 0.9, 20, ["###"])
+    assert (sent["max_tokens"], sent["return_token_ids"], sent["logprobs"]) == (99, True, True)
+    assert sent["include_stop_str_in_output"] is True
+    assert (plain["temperature"], plain["top_p"], plain["top_k"]) == (1.0, 1.0, -1)
+    assert {k: answer.sampling[k] for k in ("temperature", "seed")} == {k: sent[k] for k in ("temperature", "seed")}
+
+
+async def test_seeds_differ_between_runs_turns_and_places_and_come_again_with_a_repeated_run() -> None:
+    asked = request(small())
+    others = [replace(asked, seed=8), replace(asked, turn=2), replace(asked, place="3/a/1")]
+    async with WireServer(policies := Policies(says(GOOD))) as server:
+        for each in (asked, asked, *others):
+            await answered(policy_engine(server.url), each)
+    first, again, *different = [chat["seed"] for chat in policies.chats]
+    assert first == again
+    assert len({first, *different}) == 4
+
+
+async def test_a_role_with_a_plain_form_is_asked_in_it_and_its_spans_are_kept() -> None:
+    async with WireServer(policies := Policies(says("stop enough"))) as server:
+        answer = await answered(policy_engine(server.url), request(small(), role=SPEAKING))
+    assert policies.chats[0]["messages"] == [{"role": "user", "content": "plain Is the evidence enough?"}]
+    assert answer.output == Verdict(analysis="enough", stop=True)
+    assert [span.kind for span in answer.spans] == ["switch", "think"]
+
+
+async def test_a_form_that_the_role_lacks_is_refused_by_name() -> None:
+    failure = await failed(policy_engine("http://127.0.0.1:1"), request(small(form="odd"), role=SPEAKING))
+    assert failure.kind is FailureKind.BAD_REQUEST
+    assert "plain, compact" in failure.message
+
+
+async def test_a_turn_goes_on_from_the_very_tokens_of_the_one_before() -> None:
+    earlier = (Message("user", ("one",)), Message("assistant", ("x y",), turn=7))
+    growing = Form("compact", lambda given: (*earlier, Message("user", (given.text,))), _verdict)
+    asked: list[tuple[Message, ...]] = []
+
+    async def recall(said: Any) -> tuple[int, ...]:
+        asked.append(tuple(said))
+        return (2, 5, 6, 0)
+
+    async with WireServer(policies := Policies(says("go on"))) as server:
+        role = replace(VERIFIER, forms=(growing,))
+        given = replace(request(small(form="compact"), role=role), recall=recall)
+        answer = await answered(policy_engine(server.url), given)
+    assert asked == [earlier]
+    assert policies.chats[0]["offing_prefix"] == {"token_ids": [2, 5, 6, 0], "messages": 2}
+    assert answer.trace is not None
+    assert answer.trace.prompt_ids[:4] == (2, 5, 6, 0)
+    assert answer.sampling["prefix"] is True
+
+
+async def test_a_server_without_prefixes_renders_the_prompt_whole() -> None:
+    earlier = (Message("user", ("one",)), Message("assistant", ("x y",), turn=7))
+    growing = Form("compact", lambda given: (*earlier, Message("user", (given.text,))), _verdict)
+
+    async def recall(_: Any) -> tuple[int, ...]:
+        return (2, 5, 6, 0)
+
+    async with WireServer(Policies(says("go on"), without=frozenset({"prefix_used"}))) as server:
+        role = replace(VERIFIER, forms=(growing,))
+        given = replace(request(small(form="compact"), role=role), recall=recall)
+        answer = await answered(policy_engine(server.url), given)
+    assert answer.trace is not None
+    assert answer.trace.prompt_ids[:2] == (2, ord("o") + FIRST)
+    assert "prefix" not in answer.sampling
+
+
+MISSING = [
+    ("prompt_token_ids", "prompt token ids"),
+    ("token_ids", "completion token ids"),
+    ("logprobs", "log-probabilities"),
+]
+
+
+@pytest.mark.parametrize(("field", "words"), MISSING)
+async def test_a_missing_field_leaves_text_without_a_trace_and_says_so(field: str, words: str) -> None:
+    async with WireServer(Policies(says(GOOD), without=frozenset({field}))) as server:
+        answer = await answered(policy_engine(server.url), request(small()))
+    assert (answer.trace, answer.text) == (None, GOOD)
+    assert answer.untraced == f"the server gives no {words}"
+
+
+async def test_entropy_and_hashes_may_be_missing() -> None:
+    bare = frozenset({"token_entropy", "weights_sha256", "tokenizer_sha256", "template_sha256", "system_fingerprint"})
+    async with WireServer(Policies(says(GOOD), without=bare)) as server:
+        answer = await answered(policy_engine(server.url), request(small()))
+    assert answer.trace is not None
+    assert (answer.trace.entropy, answer.trace.weights_sha256) == (None, "")
+
+
+@pytest.mark.parametrize("how", [{"temperature": 0.7}, {"options": {"top_p": 0.9}}, {"options": {"top_k": 5}}])
+async def test_raw_log_probabilities_of_a_changed_distribution_are_not_taken(how: dict[str, Any]) -> None:
+    async with WireServer(Policies(says(GOOD), fingerprint="fp_1")) as server:
+        answer = await answered(policy_engine(server.url), request(small(**how)))
+        mode = {"options": how.get("options", {}) | {"logprobs_mode": "processed_logprobs"}}
+        known = await answered(policy_engine(server.url), request(small(**how | mode)))
+    assert answer.trace is None
+    assert "temperature 1" in answer.untraced
+    assert known.trace is not None
+
+
+async def test_greedy_answers_have_no_trace() -> None:
+    async with WireServer(Policies(says(GOOD))) as server:
+        answer = await answered(policy_engine(server.url), request(small(temperature=0)))
+    assert (answer.trace, answer.untraced) == (None, "at temperature 0 nothing is sampled")
+
+
+async def test_an_absent_version_is_refused_and_no_other_asked() -> None:
+    async with WireServer(Policies(says(GOOD), versions=("small@1", "small@3"))) as server:
+        failure = await failed(policy_engine(server.url), request(small(model="small@2")))
+    assert failure.kind is FailureKind.UNKNOWN_VERSION
+    assert "small@2" in failure.message
+    assert [body["model"] for body in server.bodies] == ["small@2"]
+
+
+async def test_an_answer_of_another_version_is_refused() -> None:
+    async with WireServer(lambda _: Malformed(body_of("small@9"))) as server:
+        failure = await failed(policy_engine(server.url), request(small()))
+    assert failure.kind is FailureKind.UNKNOWN_VERSION
+    assert "small@9" in failure.message
+
+
+async def test_an_unusable_answer_is_asked_for_again_in_words_and_kept_as_an_attempt() -> None:
+    meter = Ledger()
+    async with WireServer(policies := Policies(says("what", GOOD))) as server:
+        answer = await answered(policy_engine(server.url), request(small(), meter=meter))
+    first, second = policies.chats
+    assert [a.text for a in answer.attempts] == ["what"]
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+    assert "cannot be used" in second["messages"][-1]["content"]
+    assert second["seed"] != first["seed"]
+    assert answer.trace is not None
+    assert answer.trace.completion_ids == (*tokens_of(GOOD), END)
+    assert [m.text for m in answer.messages][-2] == "what"
+    assert answer.usage == meter.total
+
+
+async def test_a_compact_prompt_is_sampled_again_as_it_was() -> None:
+    async with WireServer(policies := Policies(says("what", "stop now\n"))) as server:
+        answer = await answered(policy_engine(server.url), request(small(form="compact"), role=SPEAKING))
+    first, second = policies.chats
+    assert second == first | {"seed": second["seed"]}
+    assert second["seed"] != first["seed"]
+    assert first["stop"] == ["\n"]
+    assert len(answer.attempts) == 1
+
+
+async def test_re_asks_can_be_switched_off() -> None:
+    async with WireServer(policies := Policies(says("what"))) as server:
+        failure = await failed(policy_engine(server.url), request(small(options={"reasks": 0})))
+    assert (failure.kind, len(policies.chats)) == (FailureKind.INVALID_OUTPUT, 1)
+
+
+PASSING: list[tuple[Reply, FailureKind]] = [
+    (Fault(500), FailureKind.OVERLOADED),
+    (Fault(503, headers={"retry-after": "1"}), FailureKind.OVERLOADED),
+    (Fault(429), FailureKind.RATE_LIMITED),
+    (Hangup(), FailureKind.OVERLOADED),
+    (Malformed(), FailureKind.OVERLOADED),
+    (Malformed(b'{"choices": []}'), FailureKind.OVERLOADED),
+]
+
+
+@pytest.mark.parametrize(("fault", "kind"), PASSING, ids=str)
+async def test_passing_faults_are_tried_again_with_the_same_seed(fault: Reply, kind: FailureKind) -> None:
+    meter, replies = Ledger(), iter([fault])
+    policies = Policies(says(GOOD))
+    async with WireServer(lambda received: next(replies, None) or policies(received)) as server:
+        answer = await answered(policy_engine(server.url), request(small(), meter=meter))
+    assert [a.failure for a in answer.attempts] == [kind]
+    assert server.bodies[0]["seed"] == server.bodies[1]["seed"]
+    assert meter.booked == [Usage(), answer.usage]
+
+
+PERMANENT = [
+    (Fault(401, "no such token"), FailureKind.REFUSED_KEY),
+    (Fault(400, "This model's maximum context length is 9 tokens"), FailureKind.CONTEXT_TOO_LONG),
+    (Fault(400, "messages: the prompt's 90 tokens and 9 more exceed the context of 64"), FailureKind.CONTEXT_TOO_LONG),
+    (Fault(400, "what is that"), FailureKind.BAD_REQUEST),
+    (Fault(404, "There is no POST /v1/chat/completions."), FailureKind.BAD_REQUEST),
+]
+
+
+@pytest.mark.parametrize(("fault", "kind"), PERMANENT, ids=str)
+async def test_permanent_refusals_are_typed_and_never_tried_again(fault: Fault, kind: FailureKind) -> None:
+    async with WireServer(scripted(fault)) as server:
+        failure = await failed(policy_engine(server.url), request(small()))
+    assert (failure.kind, len(server.requests)) == (kind, 1)
+
+
+async def test_a_slow_answer_is_a_timeout() -> None:
+    slow = Slow(Completion(GOOD), 5)
+    async with WireServer(scripted(*[slow] * 4)) as server:
+        failure = await failed(policy_engine(server.url), request(small(timeout_seconds=0.2)))
+    assert {a.failure for a in failure.attempts} == {FailureKind.TIMEOUT}
+
+
+async def test_what_an_attempt_may_use_is_reserved_and_a_limit_stops_it() -> None:
+    async with WireServer(Policies(says(GOOD))) as server:
+        failure = await failed(policy_engine(server.url), request(small(max_tokens=50), meter=Ledger(tokens=60)))
+    assert (failure.kind, failure.stop) == (FailureKind.OUT_OF_BUDGET, StopReason.TOKEN_LIMIT)
+    assert server.requests == []
+
+
+async def test_the_key_goes_to_the_engine_that_the_environment_names_and_to_no_other() -> None:
+    async with WireServer(Policies(says(GOOD))) as ours, WireServer(Policies(says(GOOD))) as other:
+        engine = policy_engine(ours.url, OFFING_ENGINE_KEY="k")
+        await answered(engine, request(small()))
+        await answered(engine, request(small(api_base=other.url)))
+    assert ours.requests[0].headers["authorization"] == "Bearer k"
+    assert "authorization" not in other.requests[0].headers
+
+
+@pytest.mark.parametrize("address", ["unix:///run/other.sock", "http://10.0.0.1:8000", "nonsense"])
+async def test_an_address_that_nobody_allowed_is_not_called(address: str) -> None:
+    failure = await failed(policy_engine("unix:///run/ours.sock"), request(small(api_base=address)))
+    assert failure.kind is FailureKind.BAD_REQUEST
+
+
+async def test_without_an_engine_the_remedy_is_said() -> None:
+    failure = await failed(policy_engine(""), request(small()))
+    assert failure.kind is FailureKind.UNKNOWN_ENGINE
+    assert "OFFING_ENGINE_URL" in failure.message
+
+
+async def test_a_unix_socket_is_an_address(tmp_path: Path) -> None:
+    async with WireServer(Policies(says(GOOD)), socket=str(tmp_path / "engine.sock")) as server:
+        answer = await answered(policy_engine(server.url), request(small()))
+    assert answer.trace is not None
+
+
+async def test_a_policy_without_a_version_is_refused() -> None:
+    failure = await failed(policy_engine("http://127.0.0.1:1"), request(small(model="small")))
+    assert (failure.kind, "NAME@VERSION" in failure.message) == (FailureKind.BAD_REQUEST, True)
+
+
+def body_of(model: str) -> bytes:
+    return json.dumps({"model": model, "choices": [{"message": {"content": GOOD}}]}).encode()
