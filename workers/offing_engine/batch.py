@@ -77,6 +77,7 @@ class Batch:
         self._rows = Rows(policy.network.layers)
         self._works: list[Work] = []
         self._knobs: Knobs | None = None
+        """Of the rows as they are; None after rows have come or gone."""
 
     def __len__(self) -> int:
         return len(self._works)
@@ -95,18 +96,19 @@ class Batch:
         self._draw(works, logits, how)
         self._rows.join(past, lengths)
         self._works.extend(works)
-        self._leave()
+        self._knobs = None
+        self._leave(self._finished)
 
     def step(self) -> None:
         """Draws one token for every row."""
-        self._leave()
+        self._leave(lambda _: None)
         if not self._works:
             return
         if self._knobs is None:
             listed = [work.sampling for work in self._works]
             self._knobs = knobs(listed, self._policy.network.device, self._policy.network.vocabulary)
         self._draw(self._works, self._next_logits(), self._knobs)
-        self._leave()
+        self._leave(self._finished)
 
     def fail(self, error: BaseException) -> None:
         """Gives every row up."""
@@ -155,11 +157,11 @@ class Batch:
             work.logprobs.append(logprob)
             work.entropy.append(nats)
 
-    def _leave(self) -> None:
+    def _leave(self, finished: Callable[[Work], Completion | None]) -> None:
         """Lets go of rows that are finished or dropped; from the end, since the last row takes a free place."""
         for row in reversed(range(len(self._works))):
             work = self._works[row]
-            found = None if work.dropped else self._finished(work)
+            found = None if work.dropped else finished(work)
             if found is None and not work.dropped:
                 continue
             self._rows.leave(row)
@@ -170,7 +172,7 @@ class Batch:
                 work.settle(found)
 
     def _finished(self, work: Work) -> Completion | None:
-        """The completion, if its last token ended it."""
+        """The completion, if its last token ended it. Asked once a token."""
         if work.out[-1] in self._policy.ends:
             return _completion(work, "stop")
         if work.stops and (stop := self._stopped(work)) is not None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from offing.core.errors import Conflict
+from offing_engine.logs import quiet
 
 PAD, UNKNOWN, END = "<|pad|>", "<|unk|>", "<|end|>"
 SPECIAL = (PAD, UNKNOWN, END, "<|system|>", "<|user|>", "<|assistant|>")
@@ -57,6 +58,7 @@ def new_policy(folder: Path, words: Sequence[str] | None, *, size: Size = "tiny"
     if folder.exists() and any(folder.iterdir()):
         raise Conflict(f"{folder} is not empty.", "Name a folder that does not exist yet.")
     tokenizer = _byte_tokenizer() if words is None else _word_tokenizer(words)
+    quiet()
     _save_model(folder, tokenizer.get_vocab_size(), SHAPES[size], seed)
     _save_tokenizer(folder, tokenizer)
 

@@ -25,6 +25,7 @@ from offing_engine.folder import (
     tokenizer_sha256,
     weights_sha256,
 )
+from offing_engine.logs import quiet
 from offing_engine.pieces import Pieces
 from offing_engine.rendering import Renderer
 
@@ -125,13 +126,6 @@ def load_full(name: str, folder: Path, device: torch.device, most_context: int) 
     network = Network(loaded.to(device).eval().requires_grad_(False))
     _refuse_other_memory(network, folder)
     return _policy(name, folder, network, None, None, tokenizer, folder, most_context)
-
-
-def quiet() -> None:
-    """No progress bars: nobody watches the log."""
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
 
 
 def _refuse_other_memory(network: Network, folder: Path) -> None:
