@@ -20,6 +20,8 @@ RESULT_TOKENS = 8_000
 """What came back from the last call, at most."""
 LEAST_RESULT = 200
 """Of a result that hardly fits, this much is shown in any case."""
+MARKS = 60
+"""For the lines around what is shown, and for saying that it was cut."""
 CALL = 2_000
 """Code points of the last call's arguments."""
 
@@ -44,21 +46,22 @@ STAGES = {
 def researcher(given: Workspace) -> tuple[Message, ...]:
     """The prompt of a round, a pure function of the workspace."""
     tools = () if given.stage is Stage.FINAL else tool_cards(given.tools)
-    fixed = (*task(given), *tools, *_report(given.report), STAGES[given.stage])
-    spent = tokens_of(RESEARCHER, DATA_RULE, *fixed) + ANSWER_TOKENS
+    before = (*task(given), *tools, *_report(given.report), *_call(given.action))
+    asked = STAGES[given.stage]
+    spent = tokens_of(RESEARCHER, DATA_RULE, *before, asked) + ANSWER_TOKENS + MARKS
     room = max(LEAST_RESULT, min(RESULT_TOKENS, WORKSPACE_TOKENS - spent))
-    return prompt_of(RESEARCHER, (*fixed[:-1], *_last(given.action, given.result, room), fixed[-1]))
+    last = (_result(given.result, room),) if given.action else ()
+    return prompt_of(RESEARCHER, (*before, *last, asked))
 
 
 def _report(report: str) -> tuple[str, ...]:
     return (f"Your report so far:\n<report>\n{report}\n</report>",) if report else ()
 
 
-def _last(action: Call | None, result: Result | None, room: int) -> tuple[str, ...]:
+def _call(action: Call | None) -> tuple[str, ...]:
     if action is None:
         return ()
-    call = f"Your last tool call: {action.tool} {shortened(compact_json(action.args), CALL)}"
-    return (call, _result(result, room))
+    return (f"Your last tool call: {action.tool} {shortened(compact_json(action.args), CALL)}",)
 
 
 def _result(result: Result | None, room: int) -> str:
@@ -77,11 +80,11 @@ def _passages(pieces: Sequence[Piece], room: int) -> list[str]:
     shown: list[str] = []
     for number, piece in enumerate(pieces):
         head = _head(piece)
-        room -= tokens_of(head)
-        if room <= 0 and shown:
-            left = ", ".join(p.id for p in pieces[number:])
-            return [*shown, f"(There was no room for {len(pieces) - number} more passages: {left}.)"]
-        shown.append(f"{head}\n{_cut(piece.text, room)}")
+        left = room - tokens_of(head) - MARKS
+        if left <= 0 and shown:
+            ids = ", ".join(p.id for p in pieces[number:])
+            return [*shown, f"(There was no room for {len(pieces) - number} more passages: {ids}.)"]
+        shown.append(f"{head}\n{_cut(piece.text, left)}")
         room -= tokens_of(shown[-1])
     return shown
 

@@ -103,8 +103,9 @@ def _needs(given: str, other: str) -> Any:
     def change(schema: dict[str, Any]) -> None:
         fields = schema["properties"]
         fields.pop(other)
-        fields[given] = {k: v for k, v in fields[given].items() if k not in {"anyOf", "default"}}
-        fields[given]["$ref"] = f"#/$defs/{'Call' if given == 'action' else 'ReportDraft'}"
+        asked: dict[str, Any] = fields[given]
+        named = next(option for option in asked["anyOf"] if "$ref" in option)
+        fields[given] = {"description": asked["description"], **named}
         schema["required"] = [*schema["required"], given]
         if given == "action":
             fields.pop("answered")

@@ -3,11 +3,12 @@
 The only home of that rule. Passages are looked up by id; they never change once they are stored.
 """
 
-from offing.sdk import Evidence, RunContext, Step, ToolResult, ToolSpec, result_of
+from offing.sdk import Evidence, RunContext, Step, ToolResult, result_of
 from offing_graphs.iterresearch.shapes import Call, Result, Round, Stage, Workspace
 from offing_graphs.iterresearch.state import State
+from offing_graphs.parts.cards import card_of
 from offing_graphs.parts.findings import brought_back, ids_in, pieces, value_of
-from offing_graphs.parts.shapes import Card, Exchange, Piece
+from offing_graphs.parts.shapes import Exchange, Piece
 
 WISHES = 20
 """Messages from people that are passed on, the latest."""
@@ -27,7 +28,7 @@ async def workspace(ctx: RunContext, state: State, stage: Stage, heard: int) -> 
         earlier=tuple(Exchange(question=q, answer=a) for q, a in ctx.run.earlier),
         wishes=tuple(_text(m) for m in messages if m.seq <= heard)[-WISHES:],
         stage=stage,
-        tools=tuple(map(_card, ctx.tools)),
+        tools=tuple(map(card_of, ctx.tools)),
         report=before.report if before else "",
         action=before.action if before else None,
         result=_shown(found, known) if found else None,
@@ -73,10 +74,6 @@ def _named(report: str, known: tuple[Evidence, ...]) -> tuple[Piece, ...]:
     """The passages that a report names, in the order of their first retrieval."""
     named = frozenset(ids_in(report)[-CITED:])
     return pieces(e for e in known if e.id in named)
-
-
-def _card(spec: ToolSpec) -> Card:
-    return Card(name=spec.name, description=spec.description, parameters=spec.args.model_json_schema())
 
 
 def _text(message: Step) -> str:
