@@ -39,7 +39,7 @@ def render(given: AgentInput) -> tuple[Message, ...]:
     messages = [Message("user", (" ".join((question_words(given.question), *summed)),))]
     for entry in given.records:
         seq = entry.seq if entry.fresh else 0
-        messages.append(Message("assistant", (write(entry.act, given),), seq))
+        messages.append(Message("assistant", (_repeated(entry, given),), seq))
         messages.append(Message("user", (_observation(entry, names),)))
     last = messages[-1]
     asked = "" if given.ask == "action" else f" {given.ask}"
@@ -60,12 +60,19 @@ def write(act: Act, given: AgentInput) -> str:
     if act.tool == WRITE:
         return noted
     places = {entry.id: f"m{n}" for n, entry in enumerate(given.records)}
-    named = [places.get(str(id), f"m{MOST_RECORDS - 1}") for id in act.args.get("delete_ids", ())]
+    named = [places.get(str(id), str(id)) for id in act.args.get("delete_ids", ())]
     return " ".join([PRUNE, *named, noted]).strip()
 
 
 def parse(text: str, given: AgentInput) -> Act | Unusable:
     """Reads exactly one action."""
+    act = _read(text, given)
+    if isinstance(act, Unusable) or write(act, given) == text:
+        return act
+    return act.model_copy(update={"written": text})
+
+
+def _read(text: str, given: AgentInput) -> Act | Unusable:
     words = text.split()
     first, rest = (words[0], words[1:]) if words else ("", [])
     if first == ANSWER and not rest:
@@ -86,6 +93,16 @@ def spans(text: str) -> tuple[TextSpan, ...]:
         return ()
     start = text.index(said)
     return (TextSpan(KINDS.get(said.split()[0], SpanKind.ACTION), start, start + len(said)),)
+
+
+def _repeated(entry: Entry, given: AgentInput) -> str:
+    """What the agent said, in today's words. Of an edit in an earlier segment, whose records are gone, the note."""
+    act = entry.act
+    if entry.fresh:
+        return act.written or write(act, given)
+    if act.tool == PRUNE and entry.ok:
+        act = Act(tool=WRITE, args={"note": act.args.get("note", "")})
+    return write(act, given)
 
 
 def _names(given: AgentInput) -> Names:

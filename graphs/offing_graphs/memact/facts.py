@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from offing.world.solving import Known, known_of
+from offing.world.solving import Known, known_of, needs
 from offing_graphs.memact.context import EDITS
 from offing_graphs.memact.shapes import AgentInput, Entry
 from offing_graphs.parts.world import sentence
@@ -42,6 +42,11 @@ def _values(said: str) -> tuple[str, ...]:
     return () if said == NONE else tuple(said.split(", "))
 
 
-def mentioned(known: Sequence[Known]) -> tuple[str, ...]:
-    """The entities of facts, in order."""
-    return tuple(name for fact in known for name in (fact.entity, *fact.values))
+def needed(question: str, known: Sequence[Known]) -> tuple[Known, ...]:
+    """Those facts without which something else would have to be looked up."""
+    missing, kept = needs(question, known), list(known)
+    for fact in known:
+        others = [k for k in kept if k is not fact]
+        if needs(question, others) == missing:
+            kept = others
+    return tuple(kept)

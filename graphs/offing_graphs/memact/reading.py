@@ -6,9 +6,10 @@ The same state gives the same input, so that a node that runs again asks what it
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
-from offing.sdk import Evidence, RunContext, Span, Step, StepKind, ToolStatus, result_of
+from offing.sdk import Evidence, RunContext, Span, Step, StepKind, ToolSpec, ToolStatus, result_of
 from offing_graphs.memact.config import Config
 from offing_graphs.memact.context import EDITS, PRUNE, WRITE
 from offing_graphs.memact.shapes import Act, AgentInput, Entry, Found, PruneArgs, WriteArgs
@@ -58,7 +59,7 @@ async def read(
     heard = dict(zip(state["heard"][::2], state["heard"][1::2], strict=True))
     messages = {m.seq: m for m in await ctx.messages(0)} if heard else {}
     told = [(_text(messages[seq]), turn) for seq, turn in heard.items() if seq in messages]
-    cards = tuple(Card(name=t.name, description=t.description, parameters=_schema(t)) for t in ctx.tools)
+    cards = tuple(map(_card, ctx.tools))
     return AgentInput(
         question=ctx.run.question,
         earlier=tuple(Exchange(question=q, answer=a) for q, a in ctx.run.earlier),
@@ -137,8 +138,10 @@ async def _summary(ctx: RunContext, seq: int) -> str:
     return (await act_of(ctx, seq)).summary if seq else ""
 
 
-def _schema(spec: Any) -> dict[str, Any]:
-    return spec.args.model_json_schema()
+@lru_cache(maxsize=64)
+def _card(spec: ToolSpec) -> Card:
+    """Made once a tool: the schema of its arguments takes longer to write than a turn."""
+    return Card(name=spec.name, description=spec.description, parameters=spec.args.model_json_schema())
 
 
 def _text(message: Step) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from offing.sdk import Rule, Seat
 from offing.world.solving import Known, answer, needs
 from offing_graphs.memact.context import EDITS, PRUNE
-from offing_graphs.memact.facts import facts_text, known_in
+from offing_graphs.memact.facts import facts_text, known_in, needed
 from offing_graphs.memact.shapes import Act, AgentInput
 from offing_graphs.parts.world import TOOL_BY, args_for, next_need, solved
 
@@ -20,12 +20,13 @@ def _rule(name: str) -> Rule[AgentInput, Act]:
     def act(given: AgentInput, seat: Seat) -> Act:
         known = known_in(given)
         if given.ask == "summary":
-            return Act(summary=facts_text(known))
+            return Act(summary=facts_text(needed(given.question, known)))
         if given.ask == "answer" or not needs(given.question, known):
             return answering(given, known)
         live = [entry.id for entry in given.records]
         if given.edits and len(live) >= MANY:
-            return Act(tool=PRUNE, args={"delete_ids": live, "note": facts_text(known)})
+            note = facts_text(needed(given.question, known))
+            return Act(tool=PRUNE, args={"delete_ids": live, "note": note})
         need = next_need(given.question, known)
         tools = tuple(t.name for t in given.tools if t.name not in EDITS)
         return Act(tool=TOOL_BY[name](need, seat, tools), args=dict(args_for(need)))
