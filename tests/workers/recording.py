@@ -1,0 +1,143 @@
+"""A graph whose contexts grow, are edited and are built anew, so that its record has every kind of segment.
+
+`diarist` is asked in an append-only form; at turn 4 the first exchange is taken out of its memory. `reader` is asked
+with a fresh prompt each turn.
+"""
+
+from typing import Any, TypedDict
+
+from langgraph.graph import END, START
+from langgraph.runtime import Runtime
+from pydantic import BaseModel
+
+from offing.core.tokens import SpanKind, TextSpan
+from offing.core.trajectory import Fracture
+from offing.sdk import (
+    DraftSection,
+    DraftSentence,
+    EngineFailure,
+    Graph,
+    Headline,
+    Message,
+    ReportDraft,
+    Role,
+    RunContext,
+    StepKind,
+    StopReason,
+)
+from offing.sdk.form import Form
+from tests.workers.graphs import untyped
+
+GRAPHS = "tests.workers.recording:recording"
+
+EDITED_AT = 4
+
+
+class Said(BaseModel):
+    seq: int
+    text: str
+
+
+class Diary(BaseModel):
+    question: str
+    said: tuple[Said, ...] = ()
+
+
+class Word(BaseModel):
+    word: str
+
+
+def _grown(given: Diary) -> tuple[Message, ...]:
+    messages = [Message("user", (given.question,))]
+    for said in given.said:
+        messages += [Message("assistant", (said.text,), turn=said.seq), Message("user", (f"seen {len(said.text)}",))]
+    return tuple(messages)
+
+
+def _fresh(given: Diary) -> tuple[Message, ...]:
+    return (
+        Message("system", ("You read.",)),
+        Message("user", (" ".join(s.text for s in given.said[-1:]) or "nothing",)),
+    )
+
+
+def _parse(text: str, _: Diary) -> Word:
+    return Word(word=text)
+
+
+def _whole(text: str) -> tuple[TextSpan, ...]:
+    return (TextSpan(SpanKind.ACTION, 0, len(text)),)
+
+
+def _line(word: Word) -> Headline:
+    return Headline(word.word or "-")
+
+
+DIARIST: Role[Diary, Word] = Role(
+    *("diarist", Diary, Word, _grown, _line, StepKind.PLAN, "write"),
+    forms=(Form("compact", _grown, _parse, _whole),),
+)
+READER: Role[Diary, Word] = Role(
+    *("reader", Diary, Word, _fresh, _line, StepKind.VERDICT, "read"),
+    forms=(Form("compact", _fresh, _parse),),
+)
+
+
+class State(TypedDict):
+    turn: int
+    kept: list[int]
+    stop: str
+
+
+async def _talk(state: State, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    turn, kept = state["turn"] + 1, state["kept"]
+    await ctx.begin_turn(turn)
+    if reason := ctx.stop():
+        return {"stop": reason}
+    edited = Fracture.MEMORY_EDIT if turn == EDITED_AT else None
+    kept = kept[1:] if edited else kept
+    steps = await ctx.fetch(kept)
+    said = tuple(Said(seq=s.seq, text=s.payload["output"]["word"]) for s in steps)
+    written = await ctx.call(DIARIST, Diary(question=ctx.run.question, said=said), turn=turn, fracture=edited)
+    if isinstance(written, EngineFailure):
+        return {"stop": StopReason.PROVIDER_DOWN}
+    seen = (Said(seq=written.seq, text=written.output.word),)
+    read = await ctx.call(READER, Diary(question="", said=seen), turn=turn)
+    if isinstance(read, EngineFailure):
+        return {"stop": StopReason.PROVIDER_DOWN}
+    return {"turn": turn, "kept": [*kept, written.seq], "stop": ""}
+
+
+async def _write(state: State, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    reason = StopReason.ANSWERED if state["stop"] == StopReason.TURN_LIMIT else StopReason(state["stop"])
+    sections = (DraftSection(heading="Words", sentences=(DraftSentence(text="Done."),)),)
+    await ctx.deliver(ReportDraft(title="Words", sections=sections), reason)
+    return {}
+
+
+def _next(state: State) -> str:
+    return "write" if state["stop"] else "talk"
+
+
+def _build() -> Any:
+    graph = untyped(State, context_schema=RunContext)
+    graph.add_node("talk", _talk)
+    graph.add_node("write", _write)
+    graph.add_edge(START, "talk")
+    graph.add_conditional_edges("talk", _next, ["write", "talk"])
+    graph.add_edge("write", END)
+    return graph
+
+
+recording = Graph(
+    name="recording",
+    title="Recording",
+    description="Two roles whose contexts grow, are edited and are built anew.",
+    version="recording-1",
+    build=_build,
+    start=lambda _: {"turn": 0, "kept": [], "stop": ""},
+    roles=(DIARIST, READER),
+    turn_key="turn",
+)

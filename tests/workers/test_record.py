@@ -1,0 +1,159 @@
+"""What a run of a policy leaves for training: segments as its contexts were, exact tokens, also over slices."""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import pytest
+
+from offing.core.model import EngineChoice
+from offing.core.run import Budget, RunStatus
+from offing.services.graphs import installed
+from offing.services.runs import RunRequest, submit
+from offing.storage import segments
+from offing.storage.runs import RunRow
+from offing.storage.segments import StoredSegment, StoredTurn
+from tests.wire.policies import Policies, Says, logprob
+from tests.wire.server import WireServer
+from tests.workers import recording
+from tests.workers.conftest import Platform, StartWorker
+
+TURNS = 6
+
+SHAPE = [
+    ("diarist", "root", 3, None),
+    ("reader", "root", 1, None),
+    ("reader", "workspace_reset", 1, 1),
+    ("reader", "workspace_reset", 1, 2),
+    ("diarist", "memory_edit", 3, 0),
+    ("reader", "workspace_reset", 1, 3),
+    ("reader", "workspace_reset", 1, 5),
+    ("reader", "workspace_reset", 1, 6),
+]
+"""Role, why the segment began, its turns, its parent."""
+
+
+def different() -> Says:
+    """Another word at each request."""
+    numbers = count(1)
+
+    def say(_: dict[str, Any]) -> str:
+        return f"wörd {next(numbers)}"
+
+    return say
+
+
+def the_run(durability: str = "sync", *, seed: int = 5, **more: Any) -> RunRequest:
+    choice = EngineChoice(engine="policy", model="small@1", form="compact", max_tokens=400, **more)
+    engines = {"diarist": choice, "reader": choice}
+    return RunRequest(
+        "Say words", "recording", budget=Budget(turns=TURNS), engines=engines, seed=seed, durability=durability
+    )
+
+
+async def asked(platform: Platform, request: RunRequest) -> RunRow:
+    graphs = installed(recording.GRAPHS)
+    submitted = await submit(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+    return await platform.ended(submitted.run.id)
+
+
+async def left(platform: Platform, run: RunRow) -> tuple[list[StoredSegment], list[StoredTurn]]:
+    async with platform.database.transaction(platform.tenant) as connection:
+        return await segments.segments_of(connection, run.id), await segments.turns_of(connection, run.id)
+
+
+def environment(server: WireServer, **more: str) -> dict[str, str]:
+    return {"OFFING_ENGINE_URL": server.url, "OFFING_GRAPHS": recording.GRAPHS, **more}
+
+
+def shape(found: list[StoredSegment]) -> list[tuple[Any, ...]]:
+    return [(s.role, s.fracture, len(s.turns), s.parent) for s in found]
+
+
+def assert_exact(turns: list[StoredTurn], chats: Sequence[Mapping[str, Any]]) -> None:
+    """Each turn's log-probabilities are those of its ids in their place, and its prompt is the one that was sent."""
+    assert len(turns) == len(chats)
+    for turn in turns:
+        assert turn.tokens is not None, turn.trainable_reason
+        ids = list(turn.tokens.whole[: turn.tokens.end])
+        at = turn.tokens.start
+        recomputed = [logprob(ids[:n], ids[n]) for n in range(at, len(ids))]
+        assert list(turn.tokens.logprobs) == pytest.approx(recomputed, abs=1e-6)
+        sent = [m["content"] for m in next(c for c in chats if c["seed"] == turn.sampling["seed"])["messages"]]
+        assert [m.text for m in turn.messages] == sent
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+async def test_growth_edits_and_rebuilds_become_segments_with_exact_tokens(
+    platform: Platform, start_worker: StartWorker, durability: str
+) -> None:
+    async with WireServer(policies := Policies(different())) as server:
+        start_worker(**environment(server))
+        run = await asked(platform, the_run(durability))
+    found, turns = await left(platform, run)
+    assert run.status is RunStatus.DONE
+    assert shape(found) == SHAPE
+    assert_exact(turns, policies.chats)
+    assert {turn.trainable for turn in turns} == {"rl"}
+    assert [turn.done for turn in turns] == [False] * 10 + [True] * 2
+    assert [(s.kind, s.start_token, s.end_token) for s in turns[0].spans] == [("action", 0, 8)]
+
+
+async def test_a_turn_goes_on_from_its_tokens_even_where_the_template_would_retell_them(
+    platform: Platform, start_worker: StartWorker
+) -> None:
+    async with WireServer(policies := Policies(different(), retells=True)) as server:
+        start_worker(**environment(server))
+        exact = await asked(platform, the_run())
+    assert shape((await left(platform, exact))[0]) == SHAPE
+    assert_exact((await left(platform, exact))[1], policies.chats)
+
+
+async def test_without_prefixes_a_retold_turn_breaks_the_segment(platform: Platform, start_worker: StartWorker) -> None:
+    without = frozenset({"prefix_used"})
+    async with WireServer(policies := Policies(different(), retells=True, without=without)) as server:
+        start_worker(**environment(server))
+        run = await asked(platform, the_run())
+    found, turns = await left(platform, run)
+    broken = [s.fracture for s in found if s.role == "diarist"]
+    assert broken == ["root", "template_break", "template_break", "memory_edit", "template_break", "template_break"]
+    assert_exact(turns, policies.chats)
+
+
+async def test_segments_go_on_over_slices_and_forks_can_start_before_each_turn(
+    platform: Platform, start_worker: StartWorker
+) -> None:
+    async with WireServer(policies := Policies(different())) as server:
+        start_worker(**environment(server, OFFING_SLICE_TURNS="2"))
+        run = await asked(platform, the_run())
+    found, turns = await left(platform, run)
+    assert run.fence > 2
+    assert shape(found) == SHAPE
+    assert_exact(turns, policies.chats)
+    places = [turn.checkpoint_id for turn in turns]
+    assert None not in places
+    assert len(set(places)) == TURNS
+
+
+async def test_text_without_tokens_has_segments_too(platform: Platform, start_worker: StartWorker) -> None:
+    async with WireServer(Policies(different(), without=frozenset({"token_ids"}))) as server:
+        start_worker(**environment(server))
+        run = await asked(platform, the_run())
+    found, turns = await left(platform, run)
+    assert shape(found) == SHAPE
+    assert {(t.tokens, t.trainable, t.trainable_reason) for t in turns} == {
+        (None, "sft", "the server gives no completion token ids")
+    }
+
+
+async def test_a_repeated_rollout_asks_with_the_same_seeds_and_another_member_with_others(
+    platform: Platform, start_worker: StartWorker
+) -> None:
+    async with WireServer(policies := Policies(different())) as server:
+        start_worker(**environment(server))
+        for seed in (5, 5, 6):
+            await asked(platform, the_run("exit", seed=seed))
+    seeds = [chat["seed"] for chat in policies.chats]
+    first, again, other = seeds[:12], seeds[12:24], seeds[24:]
+    assert first == again
+    assert len({*first, *other}) == 24
