@@ -208,11 +208,11 @@ def serve(
     policy
         `NAME@VERSION=FOLDER`, several times for several versions.
     socket
-        A unix socket for this user alone. None: a port, with the bearer token in OFFING_POLICY_TOKEN.
+        A unix socket for this user alone. None: a port, with the bearer token in OFFING_ENGINE_KEY.
     device
         Such as cpu or cuda:1. None: a GPU where there is one.
     threads
-        Of the CPU. None: as many as it has.
+        Of the CPU. None: one for each core but one.
     rows
         Requests that are answered at once.
     context

@@ -57,7 +57,7 @@ def list_runs(limit: int, as_json: bool) -> int:
 
 def show_run(text: str, as_json: bool) -> int:
     async def work(database: Database) -> dict[str, Any]:
-        return await run_as_json(database, await _find(database, text))
+        return await run_as_json(database, await find_run(database, text))
 
     result = with_database(work)
     if as_json:
@@ -70,7 +70,7 @@ def show_run(text: str, as_json: bool) -> int:
 
 def export_run(text: str, format: str, output: Path | None) -> int:
     async def work(database: Database) -> Report:
-        run = await _find(database, text)
+        run = await find_run(database, text)
         async with database.transaction(LOCAL_TENANT) as connection:
             report = await reports.latest(connection, run)
         if report is None:
@@ -136,7 +136,7 @@ async def _recent(database: Database, limit: int) -> list[RunRow]:
         return await runs.latest(connection, limit)
 
 
-async def _find(database: Database, text: str) -> UUID:
+async def find_run(database: Database, text: str) -> UUID:
     """A run by its id or by the last characters of it."""
     async with database.transaction(LOCAL_TENANT) as connection:
         found = await runs.ending_with(connection, text)

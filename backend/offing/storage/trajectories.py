@@ -109,6 +109,18 @@ TOOLS = """
 
 POLICY_PLACES = "select name || '@' || version, uri from policy_version where name || '@' || version = any(%s)"
 
+STATE = "select body from checkpoint where run_id = %s and ns = '' order by superstep desc, checkpoint_id desc limit 1"
+
+EARLIER = """
+    select earlier.question, coalesce(report.body->'answer'->>'text', report.body->>'title')
+      from run join run earlier
+             on earlier.thread_id = run.thread_id and earlier.status = 'done' and earlier.created_at < run.created_at
+           join lateral (select body from report where report.run_id = earlier.id order by version desc limit 1)
+             as report on true
+     where run.id = %s order by earlier.created_at desc limit 5
+"""
+"""What the run was told of its thread when it began."""
+
 Place = tuple[datetime, UUID]
 """Where a page ended: when its last run became final, and its id."""
 
@@ -198,6 +210,20 @@ async def without_ids(connection: Connection, runs: Sequence[UUID]) -> int:
 async def tools(connection: Connection, run: UUID) -> tuple[ToolUse, ...]:
     """The run's tool calls, in order."""
     return tuple(ToolUse(*row[1:]) for row in await (await connection.execute(TOOLS, (run,))).fetchall())
+
+
+async def last_state(connection: Connection, run: UUID) -> Mapping[str, Any] | None:
+    """The graph's state as it was last saved. None: it never was."""
+    from offing.storage.checkpoints import serializer
+
+    row = await (await connection.execute(STATE, (run,))).fetchone()
+    return None if row is None else serializer().loads_typed(("msgpack", row[0]))["channel_values"]
+
+
+async def earlier_answers(connection: Connection, run: UUID) -> tuple[tuple[str, str], ...]:
+    """Questions and short answers of the thread before this run, oldest first."""
+    rows = await (await connection.execute(EARLIER, (run,))).fetchall()
+    return tuple((question, answer) for question, answer in reversed(rows))
 
 
 async def policy_places(connection: Connection, names: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,79 @@
+"""Runs that real workers made, again from their record."""
+
+import psycopg
+
+from offing.core.model import EngineChoice
+from offing.core.run import Budget, CancelMode
+from offing.services.graphs import installed
+from offing.services.runs import RunRequest, cancel
+from offing_workers.replay import Replayed, replayed
+from tests.workers.conftest import Platform, StartWorker
+from tests.workers.processes import ALL_GRAPHS
+
+GRAPHS = installed(ALL_GRAPHS)
+
+
+def counting(turns: int, **more: object) -> RunRequest:
+    return RunRequest("Count for me", graph="counting", budget=Budget(turns=turns), **more)  # type: ignore[arg-type]
+
+
+async def again(platform: Platform, request: RunRequest) -> tuple[Replayed, object]:
+    run = await platform.submit(request)
+    await platform.ended(run.id)
+    return await replayed(platform.database, platform.tenant, run.id, GRAPHS), run.id
+
+
+async def test_a_run_is_the_same_again_without_any_engine(platform: Platform, start_worker: StartWorker) -> None:
+    start_worker(OFFING_SLICE_TURNS="2")
+    vary = {"speaker": EngineChoice(engine="scripted", options={"answers": [{"word": "{nonce}"}], "vary": True})}
+    result, _ = await again(platform, counting(5, engines=vary))
+    assert result.same, result.detail
+    assert (result.calls, result.recorded) == (16, 16)
+
+
+async def test_the_second_run_of_a_thread_is_the_same_again(platform: Platform, start_worker: StartWorker) -> None:
+    start_worker()
+    run = await platform.submit(counting(2))
+    await platform.ended(run.id)
+    result, _ = await again(platform, counting(3, thread=run.thread))
+    assert result.same, result.detail
+
+
+async def test_the_first_difference_is_told(platform: Platform, start_worker: StartWorker, owner_url: str) -> None:
+    start_worker()
+    run = await platform.submit(counting(3))
+    await platform.ended(run.id)
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute(
+            """update app.step set payload = jsonb_set(payload, '{args,expression}', '"9 * 9"')
+                where run_id = %s and kind = 'tool' and turn = 2""",
+            (run.id,),
+        )
+    result = await replayed(platform.database, platform.tenant, run.id, GRAPHS)
+    assert not result.same
+    assert "9 * 9" in result.detail
+    assert result.seq == 7
+
+
+async def test_a_run_that_a_person_ended_early_is_the_same_again(platform: Platform, start_worker: StartWorker) -> None:
+    start_worker()
+    slow = {"speaker": EngineChoice(engine="scripted", options={"answers": [{"word": "w{turn}"}], "delay_ms": 50})}
+    run = await platform.submit(counting(200, engines=slow))
+    await platform.until(run.id, lambda row: row.last_seq > 12)
+    await cancel(platform.database, platform.hints, platform.tenant, run.id, CancelMode.WRITE)
+    await platform.ended(run.id)
+    result = await replayed(platform.database, platform.tenant, run.id, GRAPHS)
+    assert result.same, result.detail
+    assert result.calls == result.recorded
+
+
+async def test_a_cancelled_run_is_the_same_as_far_as_it_went(platform: Platform, start_worker: StartWorker) -> None:
+    start_worker()
+    slow = {"speaker": EngineChoice(engine="scripted", options={"answers": [{"word": "w{turn}"}], "delay_ms": 50})}
+    run = await platform.submit(counting(200, engines=slow))
+    await platform.until(run.id, lambda row: row.last_seq > 12)
+    await cancel(platform.database, platform.hints, platform.tenant, run.id, CancelMode.DISCARD)
+    await platform.ended(run.id)
+    result = await replayed(platform.database, platform.tenant, run.id, GRAPHS)
+    assert result.same, result.detail
+    assert "cut off" in result.detail
