@@ -1,6 +1,7 @@
 """The pool when a process stands still, and when its connections are cut."""
 
 import asyncio
+import random
 
 import psycopg
 import pytest
@@ -38,3 +39,35 @@ async def test_a_cut_connection_is_unavailable_once_and_then_replaced(app_url: s
             await be_cut_off(database, owner_url)
         async with database.transaction(LOCAL_TENANT) as connection:
             assert await (await connection.execute("select 1")).fetchone() == (1,)
+
+
+async def hold_shortly(database: Database) -> None:
+    async with database.transaction(LOCAL_TENANT) as connection:
+        await connection.execute("select pg_sleep(0.002)")
+
+
+async def cancel_twice(task: asyncio.Task[None], dice: random.Random) -> None:
+    await asyncio.sleep(dice.random() / 10)
+    task.cancel()
+    if dice.random() < 0.7:
+        await asyncio.sleep(0)
+    task.cancel()
+
+
+async def test_no_connection_is_lost_when_those_who_wait_are_cancelled_again_and_again(app_url: str) -> None:
+    dice = random.Random(3)
+    async with Database(app_url, most=2, queue_seconds=5) as database:
+        for _ in range(10):
+            tasks = [asyncio.create_task(hold_shortly(database)) for _ in range(40)]
+            await asyncio.gather(*(cancel_twice(task, dice) for task in tasks))
+            await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.timeout(5):
+            await asyncio.gather(*(hold_shortly(database) for _ in range(20)))
+
+
+async def test_who_waits_too_long_for_others_of_the_process_is_told(app_url: str) -> None:
+    async with Database(app_url, most=1, queue_seconds=0.05) as database:
+        async with database.transaction(LOCAL_TENANT):
+            with pytest.raises(Unavailable, match="too much waits"):
+                await hold_shortly(database)
+        await hold_shortly(database)

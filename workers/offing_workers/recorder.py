@@ -167,9 +167,10 @@ class Recorder:
         async def everything(connection: Connection, new: list[Step]) -> None:
             if [s.seq for s in new] != [s.seq for s in foreseen]:
                 raise OffingError(f"Somebody else wrote to run {self.fence.run} while it was held.")
-            for append in unwritten:
-                if append.also is not None:
-                    await append.also(connection, list(append.steps[append.left :]))
+            async with connection.pipeline():  # one round trip for all of them
+                for append in unwritten:
+                    if append.also is not None:
+                        await append.also(connection, list(append.steps[append.left :]))
             await also(connection, new[len(new) - len(drafts) :])
 
         new = await self._booked([d for append in unwritten for d in append.drafts], 0, everything)

@@ -4,8 +4,9 @@ Knows no table. A transaction names its tenant before anything else, so row-leve
 alone; the name ends with the transaction, so no pooled connection carries it over.
 """
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, LiteralString, Self
 from uuid import UUID
@@ -44,11 +45,23 @@ class _Pooled(AsyncConnection[TupleRow]):
 class Database:
     """The application's pool. Open it inside the event loop that uses it, after any fork.
 
-    `stall_seconds`: a process that stands still inside a transaction for so long loses it, and the locks with it.
+    `wait_seconds`: how long Postgres may take to give a connection. `queue_seconds`: how long a transaction may wait
+    for others of this process; None: as long as it takes. `stall_seconds`: a process that stands still inside a
+    transaction for so long loses it, and the locks with it.
     """
 
-    def __init__(self, url: str, *, most: int = 16, wait_seconds: float = 15.0, stall_seconds: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        most: int = 16,
+        wait_seconds: float = 15.0,
+        queue_seconds: float | None = 15.0,
+        stall_seconds: float = 30.0,
+    ) -> None:
         session = f"{SESSION} -c idle_in_transaction_session_timeout={round(stall_seconds * 1000)}"
+        self._queue, self._queue_seconds = asyncio.Semaphore(most), queue_seconds
+        self._giving = set[asyncio.Future[None]]()
         self._pool = AsyncConnectionPool[_Pooled](
             url,
             connection_class=_Pooled,
@@ -88,14 +101,51 @@ class Database:
 
     @asynccontextmanager
     async def _borrowed(self) -> AsyncGenerator[Connection]:
+        await self._admitted()
         try:
-            async with self._pool.connection() as connection:
-                try:
-                    yield connection
-                finally:
-                    connection.used_at = time.monotonic()
+            connection = await self._taken()
+            try:
+                yield connection
+            finally:
+                connection.used_at = time.monotonic()
+                await _whole(self._pool.putconn(connection))
         except (PoolTimeout, psycopg.OperationalError, IdleInTransactionSessionTimeout) as error:
             raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
+        finally:
+            self._queue.release()
+
+    async def _admitted(self) -> None:
+        """Wait for one of the connections to be free; here, because waiting in the pool does not bear cancellation."""
+        try:
+            async with asyncio.timeout(self._queue_seconds):
+                await self._queue.acquire()
+        except TimeoutError as error:
+            raise Unavailable("Postgres did not answer: too much waits for it") from error
+
+    async def _taken(self) -> _Pooled:
+        """A connection. Cancelled meanwhile, it goes back by itself."""
+        taking = asyncio.ensure_future(self._pool.getconn())
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            taking.add_done_callback(self._given_back)
+            raise
+
+    def _given_back(self, taking: asyncio.Future[_Pooled]) -> None:
+        if not taking.cancelled() and taking.exception() is None:
+            giving = asyncio.ensure_future(self._pool.putconn(taking.result()))
+            self._giving.add(giving)
+            giving.add_done_callback(self._giving.discard)
+
+
+async def _whole(work: Coroutine[Any, Any, None]) -> None:
+    """Finish `work` even when the caller is cancelled meanwhile; the cancellation then goes on."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 def _begin(tenant: UUID) -> bytes:

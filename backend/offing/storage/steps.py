@@ -41,12 +41,12 @@ APPEND = f"""
          set next_seq = next_seq + %(n)s,
              progress_seq = case when %(keyed)s then next_seq + %(n)s - 1 else progress_seq end,
              turns = greatest(turns, %(turns)s), tokens = tokens + %(tokens)s, usd = usd + %(usd)s,
-             work_seconds = work_seconds + %(seconds)s
+             work_seconds = work_seconds + %(seconds)s, lease_until = clock_timestamp() + %(term)s::interval
        where id = %(run)s and fence = %(fence)s and status = 'running' and lease_live(lease_until, %(term)s)
       returning id, tenant_id, fence, next_seq - %(n)s as base),
     {PLACE}
 """
-"""A worker's append: takes the place, proves ownership and books what was spent in one statement."""
+"""A worker's append: takes the place, proves ownership, books what was spent and renews the lease in one statement."""
 
 APPEND_UNOWNED = f"""
     with guard as (
