@@ -5,7 +5,14 @@ from uuid import UUID
 
 import pytest
 
+from offing.services import policies
 from tests.api.conftest import Api
+
+BATCH = {
+    "graph": "quiet",
+    "group_size": 1,
+    "tasks": {"items": [{"question": "Why is the sea salt?", "answers": ["Rivers"]}]},
+}
 
 
 @dataclass(frozen=True)
@@ -16,6 +23,11 @@ class Mine:
     thread: str
     source: UUID
     artefact: str
+    task: str
+    batch: str
+    group: str
+    rollout: str
+    policy: UUID
 
 
 @pytest.fixture
@@ -26,7 +38,15 @@ async def mine(api: Api) -> Mine:
     await api.hands.report(fence, source)
     thread = (await api.http.get(f"/api/v1/runs/{run}")).json()["thread_id"]
     artefact = (await api.http.get(f"/api/v1/library/sources/{source}")).json()["artefact_id"]
-    return Mine(run, thread, source, artefact)
+    batch = (await api.http.post("/api/v1/batches", json=BATCH)).json()["id"]
+    (rollout,) = (await api.http.get("/api/v1/rollouts")).json()["items"]
+    policy, _ = await policies.register(
+        api.database, api.tenant, name="planner", kind="full", uri="/nowhere", sha256="a" * 64, tokenizer_sha256="",
+        template_sha256="",
+    )  # fmt: skip
+    return Mine(
+        run, thread, source, artefact, rollout["task_id"], batch, rollout["group_id"], rollout["run_id"], policy.id
+    )
 
 
 def attempts(mine: Mine) -> list[tuple[str, str, object]]:
@@ -53,6 +73,17 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("GET", f"/api/v1/library/sources/{mine.source}", None),
         ("DELETE", f"/api/v1/library/sources/{mine.source}", None),
         ("GET", f"/api/v1/library/passages?artefact={mine.artefact}&start=0&end=4", None),
+        ("GET", f"/api/v1/tasks/{mine.task}", None),
+        ("GET", f"/api/v1/batches/{mine.batch}", None),
+        ("POST", f"/api/v1/batches/{mine.batch}/cancel", None),
+        ("POST", "/api/v1/batches", BATCH | {"tasks": {"ids": [mine.task]}}),
+        ("GET", f"/api/v1/groups/{mine.group}", None),
+        ("GET", f"/api/v1/groups?batch_id={mine.batch}", None),
+        ("GET", f"/api/v1/rollouts/{mine.rollout}", None),
+        ("GET", f"/api/v1/rollouts?batch_id={mine.batch}", None),
+        ("GET", f"/api/v1/runs/{mine.rollout}", None),
+        ("GET", f"/api/v1/policies/{mine.policy}", None),
+        ("POST", f"/api/v1/policies/{mine.policy}/state", {"state": "bad"}),
     ]
 
 
@@ -63,6 +94,15 @@ async def test_ids_of_another_tenant_are_not_found_anywhere(api: Api, mine: Mine
     after = (await api.http.get(f"/api/v1/runs/{mine.run}")).json()
     assert (after["status"], after["last_seq"]) == ("running", 2)
     assert (await api.http.get(f"/api/v1/library/sources/{mine.source}")).status_code == 200
+    assert (await api.http.get(f"/api/v1/batches/{mine.batch}")).json()["cancelled_at"] is None
+    assert (await api.http.get(f"/api/v1/policies/{mine.policy}")).json()["state"] == "candidate"
+
+
+async def test_a_batch_cannot_name_a_policy_of_another_tenant(api: Api, mine: Mine) -> None:
+    wanted = BATCH | {"policies": {"speaker": "planner@1"}}
+    refused = await api.other.post("/api/v1/batches", json=wanted)
+    assert (refused.status_code, refused.json()["field"]) == (422, "policies.speaker")
+    assert (await api.http.post("/api/v1/batches", json=wanted)).status_code == 201
 
 
 async def test_the_same_ids_are_found_by_their_owner(api: Api, mine: Mine) -> None:
@@ -72,7 +112,9 @@ async def test_the_same_ids_are_found_by_their_owner(api: Api, mine: Mine) -> No
 
 
 async def test_lists_searches_and_figures_show_nothing_of_another_tenant(api: Api, mine: Mine) -> None:
-    for path in ("/api/v1/runs", "/api/v1/threads", "/api/v1/library", "/api/v1/library/search?q=salt"):
+    of_library = ("/api/v1/library", "/api/v1/library/search?q=salt")
+    collected = ("/api/v1/tasks", "/api/v1/batches", "/api/v1/groups", "/api/v1/rollouts", "/api/v1/policies")
+    for path in ("/api/v1/runs", "/api/v1/threads", *of_library, *collected):
         assert (await api.other.get(path)).json()["items"] == [], path
         assert (await api.http.get(path)).json()["items"] != [], path
     assert (await api.other.get("/api/v1/library/collections")).json() == []

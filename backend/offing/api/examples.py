@@ -143,6 +143,119 @@ RATING_OUT: Example = {
     "created_at": AT,
 }
 
+TASK = "01980000-0000-7000-8000-00000000000f"
+BATCH = "01980000-0000-7000-8000-000000000010"
+GROUP = "01980000-0000-7000-8000-000000000011"
+POLICY = "01980000-0000-7000-8000-000000000012"
+
+TASK_OUT: Example = {
+    "id": TASK,
+    "dataset": "capitals",
+    "split": "train",
+    "name": "capitals/7",
+    "question": "What is the capital of Australia?",
+    "scope": {"collections": ["atlas"]},
+    "difficulty": 0.2,
+    "tags": ["1 hop"],
+    "created_at": AT,
+}
+
+SCORER: Example = {"name": "exact_match", "weight": 1, "options": {}}
+
+BATCH_OUT: Example = {
+    "id": BATCH,
+    "name": "first",
+    "graph": "agentflow",
+    "group_size": 8,
+    "seed": 0,
+    "tags": ["pilot"],
+    "scorers": [SCORER],
+    "progress": {
+        "groups": 200,
+        "made": 200,
+        "open": 120,
+        "complete": 79,
+        "short": 1,
+        "rollouts": 1603,
+        "waiting": 900,
+        "running": 60,
+        "unsettled": 2,
+        "settled": 641,
+        "failed": 3,
+        "mean_reward": 0.41,
+    },
+    "created_at": AT,
+    "cancelled_at": None,
+}
+
+GROUP_OUT: Example = {
+    "id": GROUP,
+    "batch_id": BATCH,
+    "task_id": TASK,
+    "question": "What is the capital of Australia?",
+    "graph": "agentflow",
+    "graph_version": "3f1c",
+    "engines": {"planner": EXTRACTIVE | {"engine": "policy", "model": "planner@3"}},
+    "policies": {"planner": POLICY},
+    "scorers": [SCORER | {"version": "1"}],
+    "size": 8,
+    "seed": 0,
+    "attempts": 3,
+    "tags": ["pilot"],
+    "state": "complete",
+    "created_at": AT,
+    "completed_at": AT,
+}
+
+ROLLOUT: Example = {
+    "run_id": RUN,
+    "group_id": GROUP,
+    "batch_id": BATCH,
+    "task_id": TASK,
+    "member": 0,
+    "attempt": 1,
+    "graph": "agentflow",
+    "question": "What is the capital of Australia?",
+    "status": "done",
+    "stop_reason": "answered",
+    "seed": 204467781,
+    "turns": 2,
+    "tokens": 310,
+    "outcome": "answered",
+    "reward": 1,
+    "created_at": AT,
+    "ended_at": AT,
+    "settled_at": AT,
+}
+
+SCORE: Example = {
+    "run_id": RUN,
+    "scorer": "exact_match",
+    "scorer_version": "1",
+    "version": 1,
+    "value": 1,
+    "failure": "",
+    "detail": {},
+    "created_at": AT,
+}
+
+POLICY_OUT: Example = {
+    "id": POLICY,
+    "name": "planner",
+    "version": 3,
+    "parent_id": None,
+    "kind": "full",
+    "base_model": "",
+    "uri": "/srv/policies/planner@3",
+    "sha256": SNAPSHOT,
+    "tokenizer_sha256": SNAPSHOT,
+    "template_sha256": SNAPSHOT,
+    "state": "candidate",
+    "lineage": {},
+    "evaluation": {},
+    "created_at": AT,
+}
+
 EXAMPLES: dict[str, Example] = {
     "RunIn": {"question": QUESTION, "graph": "agentflow", "budget": BUDGET, "scope": {"collections": ["undici"]}},
     "RunOut": RUN_OUT,
@@ -154,6 +267,27 @@ EXAMPLES: dict[str, Example] = {
     "WholeStepPage": {"items": [STEP | {"payload": {"tool": "search_library"}}], "next": None},
     "CancelIn": {"mode": "write"},
     "MessageIn": {"text": "Look at keep-alive time-outs as well."},
+    "TasksIn": {"dataset": "capitals", "tasks": [{"question": TASK_OUT["question"], "answers": ["Canberra"]}]},
+    "TasksOut": {"dataset": "capitals", "ids": [TASK], "new": 1},
+    "TaskOut": TASK_OUT,
+    "TaskPage": {"items": [TASK_OUT], "next": None},
+    "BatchIn": {
+        "graph": "agentflow",
+        "tasks": {"dataset": "capitals"},
+        "group_size": 8,
+        "policies": {"planner": "planner@3"},
+        "scorers": [SCORER],
+        "budget": {"turns": 3},
+    },
+    "BatchOut": BATCH_OUT,
+    "BatchPage": {"items": [BATCH_OUT], "next": None},
+    "GroupDetail": GROUP_OUT | {"rollouts": [ROLLOUT], "scores": [SCORE]},
+    "GroupPage": {"items": [GROUP_OUT], "next": None},
+    "RolloutDetail": ROLLOUT | {"scores": [SCORE]},
+    "RolloutPage": {"items": [ROLLOUT], "next": None},
+    "PolicyOut": POLICY_OUT,
+    "PolicyPage": {"items": [POLICY_OUT], "next": None},
+    "PolicyStateIn": {"state": "active"},
     "ReportOut": REPORT,
     "ThreadOut": THREAD_OUT,
     "ThreadPage": {"items": [THREAD_OUT], "next": None},

@@ -3,6 +3,7 @@
 What was not judged has no score: an engine's failure is a failure, and never a low value.
 """
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice, EngineFailure, Message, parse_engine
 from offing.core.rendering import to_markdown
 from offing.core.scoring import Reference, accepted
+from offing.models.credentials import destination
 from offing.models.engine import ENGINES, Meter, RoleRequest, engine_for
 from offing.scorers.scorer import Sample, Score, Unscored, checked
 from offing.sdk import Headline, Role
@@ -89,6 +91,8 @@ class RubricJudge:
         if choice.engine not in ENGINES or choice.engine in ("extractive", "rules"):
             remedy = "Write for instance litellm:provider/model."
             raise InvalidInput(f"scorers.{self.name}.engine", f"{choice.engine!r} cannot judge", remedy)
+        if choice.engine == "litellm" and isinstance(to := destination(choice, os.environ), EngineFailure):
+            raise InvalidInput(f"scorers.{self.name}.engine.api_base", to.message, "Use an address that is allowed.")
 
     async def score(self, sample: Sample, options: Mapping[str, Any], meter: Meter) -> Score | Unscored:
         wanted: Options = checked(self.name, Options, options)

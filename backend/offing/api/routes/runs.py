@@ -2,7 +2,7 @@
 
 import os
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
@@ -67,11 +67,12 @@ async def list_runs(
     graph: Annotated[str | None, Query(max_length=100)] = None,
     thread_id: UUID | None = None,
     q: Annotated[str | None, Query(max_length=200, description="Words of the question.")] = None,
+    kind: Annotated[Literal["ask", "rollout"], Query(description="What people asked, or what was collected.")] = "ask",
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> RunPage:
     """Runs, newest first."""
-    wanted = RunFilter(status, graph, thread_id, q)
+    wanted = RunFilter(status, graph, thread_id, q, kind)
     page, following = await views.list_runs(held.database, caller.tenant, wanted, cursor, limit)
     return RunPage(items=[wire.shown_out(run) for run in page], next=following)
 
@@ -128,13 +129,13 @@ def _request(held: Parts, wanted: RunIn, idempotency_key: str | None) -> RunRequ
     limits = wanted.budget
     usd = None if limits.usd is None else Decimal(str(limits.usd))
     for role, choice in wanted.engines.items():
-        _check_address(role, choice)
+        check_address(role, choice)
     return RunRequest(
         question=wanted.question,
         graph=wanted.graph,
         thread=wanted.thread_id,
         budget=Budget(limits.turns, limits.tokens, usd, limits.seconds),
-        engines=_set_by_operator(held, wanted.graph) | wanted.engines,
+        engines=set_by_operator(held, wanted.graph) | wanted.engines,
         scope={"collections": wanted.scope.collections, "sources": [str(id) for id in wanted.scope.sources]},
         deadline=wanted.deadline,
         seed=wanted.seed,
@@ -143,12 +144,13 @@ def _request(held: Parts, wanted: RunIn, idempotency_key: str | None) -> RunRequ
     )
 
 
-def _set_by_operator(held: Parts, graph: str) -> dict[str, EngineChoice]:
+def set_by_operator(held: Parts, graph: str) -> dict[str, EngineChoice]:
+    """Engines that the installation's settings name for roles of this graph."""
     roles = {role.name for role in held.graphs[graph].roles} if graph in held.graphs else set[str]()
     return {role: choice for role, choice in held.role_engines.items() if role in roles}
 
 
-def _check_address(role: str, choice: EngineChoice) -> None:
+def check_address(role: str, choice: EngineChoice) -> None:
     """Refuse at once what the worker would refuse later: an address that the operator has not allowed."""
     found = destination(choice, os.environ)
     if isinstance(found, EngineFailure):

@@ -4,6 +4,70 @@
  */
 
 export interface paths {
+    "/api/v1/batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Batches
+         * @description Batches with their progress, newest first.
+         */
+        get: operations["list_batches"];
+        put?: never;
+        /**
+         * Create Batch
+         * @description Collect rollouts. Answers when all groups are stored; workers begin with the first ones before that.
+         */
+        post: operations["create_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/batches/{batch_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Batch
+         * @description One batch and how far it is.
+         */
+        get: operations["get_batch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/batches/{batch_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Batch
+         * @description End all of its runs; what was settled stays.
+         */
+        post: operations["cancel_batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/engines": {
         parameters: {
             query?: never;
@@ -59,6 +123,46 @@ export interface paths {
          * @description Graphs that runs can name.
          */
         get: operations["list_graphs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Groups
+         * @description Groups, newest first.
+         */
+        get: operations["list_groups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/groups/{group_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Group
+         * @description One group with every attempt of its members, and what scorers found.
+         */
+        get: operations["get_group"];
         put?: never;
         post?: never;
         delete?: never;
@@ -227,6 +331,106 @@ export interface paths {
          * @description Your runs' figures and this process's, in Prometheus text format.
          */
         get: operations["get_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Policies
+         * @description Policy versions, newest first.
+         */
+        get: operations["list_policies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/{policy_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Policy
+         * @description One policy version.
+         */
+        get: operations["get_policy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/{policy_id}/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change Policy State
+         * @description Move it to another state. Making one active retires the active one of its name; `bad` is for good.
+         */
+        post: operations["change_policy_state"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rollouts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rollouts
+         * @description Rollouts, newest first.
+         */
+        get: operations["list_rollouts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rollouts/{run_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Rollout
+         * @description One rollout with what scorers found.
+         */
+        get: operations["get_rollout"];
         put?: never;
         post?: never;
         delete?: never;
@@ -551,6 +755,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Tasks
+         * @description Tasks, newest first.
+         */
+        get: operations["list_tasks"];
+        put?: never;
+        /**
+         * Store Tasks
+         * @description Store tasks, each content once. Reference answers go in here and come out nowhere.
+         */
+        post: operations["store_tasks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{task_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Task
+         * @description One task.
+         */
+        get: operations["get_task"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tenant": {
         parameters: {
             query?: never;
@@ -639,6 +887,206 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * BatchIn
+         * @description Rollouts to collect: a group of `group_size` runs for each task.
+         * @example {
+         *       "budget": {
+         *         "turns": 3
+         *       },
+         *       "graph": "agentflow",
+         *       "group_size": 8,
+         *       "policies": {
+         *         "planner": "planner@3"
+         *       },
+         *       "scorers": [
+         *         {
+         *           "name": "exact_match",
+         *           "options": {},
+         *           "weight": 1
+         *         }
+         *       ],
+         *       "tasks": {
+         *         "dataset": "capitals"
+         *       }
+         *     }
+         */
+        BatchIn: {
+            /**
+             * Attempts
+             * @description Runs of a member at most, after infrastructure errors.
+             * @default 3
+             */
+            attempts: number;
+            /**
+             * @default {
+             *       "turns": 12
+             *     }
+             */
+            budget: components["schemas"]["BudgetIn"];
+            /**
+             * Durability
+             * @description null: exit where the turns fit one slice, else sync.
+             */
+            durability?: ("exit" | "sync") | null;
+            /**
+             * Engines
+             * @description By role, for those without a policy.
+             * @default {}
+             */
+            engines: {
+                [key: string]: components["schemas"]["EngineChoice"];
+            };
+            /**
+             * Graph
+             * @example agentflow
+             */
+            graph: string;
+            /** Group Size */
+            group_size: number;
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /**
+             * Policies
+             * @description NAME@VERSION by role, pinned for every group.
+             * @default {}
+             */
+            policies: {
+                [key: string]: string;
+            };
+            /**
+             * Scorers
+             * @description null: exact_match, if every task has a reference.
+             */
+            scorers?: components["schemas"]["ScorerIn"][] | null;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Tags
+             * @default []
+             */
+            tags: string[];
+            tasks: components["schemas"]["TaskChoice"];
+        };
+        /**
+         * BatchOut
+         * @example {
+         *       "cancelled_at": null,
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "graph": "agentflow",
+         *       "group_size": 8,
+         *       "id": "01980000-0000-7000-8000-000000000010",
+         *       "name": "first",
+         *       "progress": {
+         *         "complete": 79,
+         *         "failed": 3,
+         *         "groups": 200,
+         *         "made": 200,
+         *         "mean_reward": 0.41,
+         *         "open": 120,
+         *         "rollouts": 1603,
+         *         "running": 60,
+         *         "settled": 641,
+         *         "short": 1,
+         *         "unsettled": 2,
+         *         "waiting": 900
+         *       },
+         *       "scorers": [
+         *         {
+         *           "name": "exact_match",
+         *           "options": {},
+         *           "weight": 1
+         *         }
+         *       ],
+         *       "seed": 0,
+         *       "tags": [
+         *         "pilot"
+         *       ]
+         *     }
+         */
+        BatchOut: {
+            /** Cancelled At */
+            cancelled_at: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Graph */
+            graph: string;
+            /** Group Size */
+            group_size: number;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            progress: components["schemas"]["ProgressOut"];
+            /** Scorers */
+            scorers: components["schemas"]["ScorerIn"][];
+            /** Seed */
+            seed: number;
+            /** Tags */
+            tags: string[];
+        };
+        /**
+         * BatchPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "cancelled_at": null,
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "graph": "agentflow",
+         *           "group_size": 8,
+         *           "id": "01980000-0000-7000-8000-000000000010",
+         *           "name": "first",
+         *           "progress": {
+         *             "complete": 79,
+         *             "failed": 3,
+         *             "groups": 200,
+         *             "made": 200,
+         *             "mean_reward": 0.41,
+         *             "open": 120,
+         *             "rollouts": 1603,
+         *             "running": 60,
+         *             "settled": 641,
+         *             "short": 1,
+         *             "unsettled": 2,
+         *             "waiting": 900
+         *           },
+         *           "scorers": [
+         *             {
+         *               "name": "exact_match",
+         *               "options": {},
+         *               "weight": 1
+         *             }
+         *           ],
+         *           "seed": 0,
+         *           "tags": [
+         *             "pilot"
+         *           ]
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        BatchPage: {
+            /** Items */
+            items: components["schemas"]["BatchOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
+        };
         /**
          * BudgetIn
          * @description Limits on a run; whichever is reached first makes it write what it has.
@@ -851,6 +1299,260 @@ export interface components {
             version: string;
         };
         /**
+         * GroupDetail
+         * @example {
+         *       "attempts": 3,
+         *       "batch_id": "01980000-0000-7000-8000-000000000010",
+         *       "completed_at": "2026-11-21T09:00:00Z",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "engines": {
+         *         "planner": {
+         *           "api_base": "",
+         *           "engine": "policy",
+         *           "max_tokens": 2048,
+         *           "model": "planner@3",
+         *           "options": {},
+         *           "temperature": null,
+         *           "timeout_seconds": 120
+         *         }
+         *       },
+         *       "graph": "agentflow",
+         *       "graph_version": "3f1c",
+         *       "id": "01980000-0000-7000-8000-000000000011",
+         *       "policies": {
+         *         "planner": "01980000-0000-7000-8000-000000000012"
+         *       },
+         *       "question": "What is the capital of Australia?",
+         *       "rollouts": [
+         *         {
+         *           "attempt": 1,
+         *           "batch_id": "01980000-0000-7000-8000-000000000010",
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "ended_at": "2026-11-21T09:00:00Z",
+         *           "graph": "agentflow",
+         *           "group_id": "01980000-0000-7000-8000-000000000011",
+         *           "member": 0,
+         *           "outcome": "answered",
+         *           "question": "What is the capital of Australia?",
+         *           "reward": 1,
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "seed": 204467781,
+         *           "settled_at": "2026-11-21T09:00:00Z",
+         *           "status": "done",
+         *           "stop_reason": "answered",
+         *           "task_id": "01980000-0000-7000-8000-00000000000f",
+         *           "tokens": 310,
+         *           "turns": 2
+         *         }
+         *       ],
+         *       "scorers": [
+         *         {
+         *           "name": "exact_match",
+         *           "options": {},
+         *           "version": "1",
+         *           "weight": 1
+         *         }
+         *       ],
+         *       "scores": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "detail": {},
+         *           "failure": "",
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "scorer": "exact_match",
+         *           "scorer_version": "1",
+         *           "value": 1,
+         *           "version": 1
+         *         }
+         *       ],
+         *       "seed": 0,
+         *       "size": 8,
+         *       "state": "complete",
+         *       "tags": [
+         *         "pilot"
+         *       ],
+         *       "task_id": "01980000-0000-7000-8000-00000000000f"
+         *     }
+         */
+        GroupDetail: {
+            /** Attempts */
+            attempts: number;
+            /**
+             * Batch Id
+             * Format: uuid
+             */
+            batch_id: string;
+            /** Completed At */
+            completed_at: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Engines */
+            engines: {
+                [key: string]: components["schemas"]["EngineChoice"];
+            };
+            /** Graph */
+            graph: string;
+            /** Graph Version */
+            graph_version: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Policies
+             * @description Policy version by role.
+             */
+            policies: {
+                [key: string]: string;
+            };
+            /** Question */
+            question: string;
+            /** Rollouts */
+            rollouts: components["schemas"]["RolloutOut"][];
+            /** Scorers */
+            scorers: components["schemas"]["PinnedScorer"][];
+            /** Scores */
+            scores: components["schemas"]["ScoreOut"][];
+            /** Seed */
+            seed: number;
+            /** Size */
+            size: number;
+            /**
+             * State
+             * @description short: some members left it.
+             * @enum {string}
+             */
+            state: "open" | "complete" | "short";
+            /** Tags */
+            tags: string[];
+            /**
+             * Task Id
+             * Format: uuid
+             */
+            task_id: string;
+        };
+        /**
+         * GroupOut
+         * @description The rollouts of one task under one version of graph and policies.
+         */
+        GroupOut: {
+            /** Attempts */
+            attempts: number;
+            /**
+             * Batch Id
+             * Format: uuid
+             */
+            batch_id: string;
+            /** Completed At */
+            completed_at: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Engines */
+            engines: {
+                [key: string]: components["schemas"]["EngineChoice"];
+            };
+            /** Graph */
+            graph: string;
+            /** Graph Version */
+            graph_version: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Policies
+             * @description Policy version by role.
+             */
+            policies: {
+                [key: string]: string;
+            };
+            /** Question */
+            question: string;
+            /** Scorers */
+            scorers: components["schemas"]["PinnedScorer"][];
+            /** Seed */
+            seed: number;
+            /** Size */
+            size: number;
+            /**
+             * State
+             * @description short: some members left it.
+             * @enum {string}
+             */
+            state: "open" | "complete" | "short";
+            /** Tags */
+            tags: string[];
+            /**
+             * Task Id
+             * Format: uuid
+             */
+            task_id: string;
+        };
+        /**
+         * GroupPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "attempts": 3,
+         *           "batch_id": "01980000-0000-7000-8000-000000000010",
+         *           "completed_at": "2026-11-21T09:00:00Z",
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "engines": {
+         *             "planner": {
+         *               "api_base": "",
+         *               "engine": "policy",
+         *               "max_tokens": 2048,
+         *               "model": "planner@3",
+         *               "options": {},
+         *               "temperature": null,
+         *               "timeout_seconds": 120
+         *             }
+         *           },
+         *           "graph": "agentflow",
+         *           "graph_version": "3f1c",
+         *           "id": "01980000-0000-7000-8000-000000000011",
+         *           "policies": {
+         *             "planner": "01980000-0000-7000-8000-000000000012"
+         *           },
+         *           "question": "What is the capital of Australia?",
+         *           "scorers": [
+         *             {
+         *               "name": "exact_match",
+         *               "options": {},
+         *               "version": "1",
+         *               "weight": 1
+         *             }
+         *           ],
+         *           "seed": 0,
+         *           "size": 8,
+         *           "state": "complete",
+         *           "tags": [
+         *             "pilot"
+         *           ],
+         *           "task_id": "01980000-0000-7000-8000-00000000000f"
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        GroupPage: {
+            /** Items */
+            items: components["schemas"]["GroupOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
+        };
+        /**
          * HealthOut
          * @example {
          *       "parts": {
@@ -946,6 +1648,12 @@ export interface components {
             text: string;
         };
         /**
+         * Outcome
+         * @description How a rollout ended; kept apart, because each is trained in its own way.
+         * @enum {string}
+         */
+        Outcome: "answered" | "done" | "truncated" | "violated" | "infra_error";
+        /**
          * PassageOut
          * @description A span with the text around it.
          * @example {
@@ -989,6 +1697,141 @@ export interface components {
             /** Title */
             title: string;
         };
+        /** PinnedScorer */
+        PinnedScorer: {
+            /**
+             * Name
+             * @example exact_match
+             */
+            name: string;
+            /**
+             * Options
+             * @default {}
+             */
+            options: {
+                [key: string]: unknown;
+            };
+            /** Version */
+            version: string;
+            /**
+             * Weight
+             * @description 0: recorded, and no part of the reward.
+             * @default 1
+             */
+            weight: number;
+        };
+        /**
+         * PolicyOut
+         * @description A policy version: immutable but for its state.
+         * @example {
+         *       "base_model": "",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "evaluation": {},
+         *       "id": "01980000-0000-7000-8000-000000000012",
+         *       "kind": "full",
+         *       "lineage": {},
+         *       "name": "planner",
+         *       "parent_id": null,
+         *       "sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *       "state": "candidate",
+         *       "template_sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *       "tokenizer_sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *       "uri": "/srv/policies/planner@3",
+         *       "version": 3
+         *     }
+         */
+        PolicyOut: {
+            /** Base Model */
+            base_model: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Evaluation */
+            evaluation: {
+                [key: string]: unknown;
+            };
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "full" | "lora" | "prompts";
+            /** Lineage */
+            lineage: {
+                [key: string]: unknown;
+            };
+            /** Name */
+            name: string;
+            /** Parent Id */
+            parent_id: string | null;
+            /** Sha256 */
+            sha256: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "candidate" | "canary" | "active" | "retired" | "bad";
+            /** Template Sha256 */
+            template_sha256: string;
+            /** Tokenizer Sha256 */
+            tokenizer_sha256: string;
+            /** Uri */
+            uri: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * PolicyPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "base_model": "",
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "evaluation": {},
+         *           "id": "01980000-0000-7000-8000-000000000012",
+         *           "kind": "full",
+         *           "lineage": {},
+         *           "name": "planner",
+         *           "parent_id": null,
+         *           "sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *           "state": "candidate",
+         *           "template_sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *           "tokenizer_sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *           "uri": "/srv/policies/planner@3",
+         *           "version": 3
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        PolicyPage: {
+            /** Items */
+            items: components["schemas"]["PolicyOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
+        };
+        /**
+         * PolicyStateIn
+         * @example {
+         *       "state": "active"
+         *     }
+         */
+        PolicyStateIn: {
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "candidate" | "canary" | "active" | "retired" | "bad";
+        };
         /**
          * Problem
          * @description RFC 9457 problem details. `field` and `remedy` say what to change.
@@ -1014,6 +1857,48 @@ export interface components {
             title: string;
             /** Type */
             type: string;
+        };
+        /**
+         * ProgressOut
+         * @description Counts; a retry is a rollout of its own.
+         */
+        ProgressOut: {
+            /** Complete */
+            complete: number;
+            /**
+             * Failed
+             * @description Settled as infrastructure errors.
+             */
+            failed: number;
+            /**
+             * Groups
+             * @description Asked for.
+             */
+            groups: number;
+            /**
+             * Made
+             * @description Groups that exist.
+             */
+            made: number;
+            /** Mean Reward */
+            mean_reward: number | null;
+            /** Open */
+            open: number;
+            /** Rollouts */
+            rollouts: number;
+            /** Running */
+            running: number;
+            /** Settled */
+            settled: number;
+            /** Short */
+            short: number;
+            /**
+             * Unsettled
+             * @description Ended, and not yet scored by all scorers.
+             */
+            unsettled: number;
+            /** Waiting */
+            waiting: number;
         };
         /**
          * RatingIn
@@ -1165,6 +2050,186 @@ export interface components {
             version: number;
             /** Written By */
             written_by: string;
+        };
+        /**
+         * RolloutDetail
+         * @example {
+         *       "attempt": 1,
+         *       "batch_id": "01980000-0000-7000-8000-000000000010",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "ended_at": "2026-11-21T09:00:00Z",
+         *       "graph": "agentflow",
+         *       "group_id": "01980000-0000-7000-8000-000000000011",
+         *       "member": 0,
+         *       "outcome": "answered",
+         *       "question": "What is the capital of Australia?",
+         *       "reward": 1,
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "scores": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "detail": {},
+         *           "failure": "",
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "scorer": "exact_match",
+         *           "scorer_version": "1",
+         *           "value": 1,
+         *           "version": 1
+         *         }
+         *       ],
+         *       "seed": 204467781,
+         *       "settled_at": "2026-11-21T09:00:00Z",
+         *       "status": "done",
+         *       "stop_reason": "answered",
+         *       "task_id": "01980000-0000-7000-8000-00000000000f",
+         *       "tokens": 310,
+         *       "turns": 2
+         *     }
+         */
+        RolloutDetail: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Batch Id
+             * Format: uuid
+             */
+            batch_id: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Graph */
+            graph: string;
+            /**
+             * Group Id
+             * Format: uuid
+             */
+            group_id: string;
+            /** Member */
+            member: number;
+            /** @description null: not settled. */
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Question */
+            question: string;
+            /** Reward */
+            reward: number | null;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /** Scores */
+            scores: components["schemas"]["ScoreOut"][];
+            /** Seed */
+            seed: number;
+            /** Settled At */
+            settled_at: string | null;
+            status: components["schemas"]["RunStatus"];
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /**
+             * Task Id
+             * Format: uuid
+             */
+            task_id: string;
+            /** Tokens */
+            tokens: number;
+            /** Turns */
+            turns: number;
+        };
+        /**
+         * RolloutOut
+         * @description A run that was collected for training.
+         */
+        RolloutOut: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Batch Id
+             * Format: uuid
+             */
+            batch_id: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Graph */
+            graph: string;
+            /**
+             * Group Id
+             * Format: uuid
+             */
+            group_id: string;
+            /** Member */
+            member: number;
+            /** @description null: not settled. */
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Question */
+            question: string;
+            /** Reward */
+            reward: number | null;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /** Seed */
+            seed: number;
+            /** Settled At */
+            settled_at: string | null;
+            status: components["schemas"]["RunStatus"];
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /**
+             * Task Id
+             * Format: uuid
+             */
+            task_id: string;
+            /** Tokens */
+            tokens: number;
+            /** Turns */
+            turns: number;
+        };
+        /**
+         * RolloutPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "attempt": 1,
+         *           "batch_id": "01980000-0000-7000-8000-000000000010",
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "ended_at": "2026-11-21T09:00:00Z",
+         *           "graph": "agentflow",
+         *           "group_id": "01980000-0000-7000-8000-000000000011",
+         *           "member": 0,
+         *           "outcome": "answered",
+         *           "question": "What is the capital of Australia?",
+         *           "reward": 1,
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "seed": 204467781,
+         *           "settled_at": "2026-11-21T09:00:00Z",
+         *           "status": "done",
+         *           "stop_reason": "answered",
+         *           "task_id": "01980000-0000-7000-8000-00000000000f",
+         *           "tokens": 310,
+         *           "turns": 2
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        RolloutPage: {
+            /** Items */
+            items: components["schemas"]["RolloutOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
         };
         /**
          * RunDetail
@@ -1515,6 +2580,63 @@ export interface components {
              */
             sources: string[];
         };
+        /**
+         * ScoreOut
+         * @description One try of one scorer.
+         */
+        ScoreOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Detail */
+            detail: {
+                [key: string]: unknown;
+            };
+            /** Failure */
+            failure: string;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /** Scorer */
+            scorer: string;
+            /** Scorer Version */
+            scorer_version: string;
+            /**
+             * Value
+             * @description 0 to 1. null: it failed.
+             */
+            value: number | null;
+            /**
+             * Version
+             * @description From 1; a try after a failure is the next.
+             */
+            version: number;
+        };
+        /** ScorerIn */
+        ScorerIn: {
+            /**
+             * Name
+             * @example exact_match
+             */
+            name: string;
+            /**
+             * Options
+             * @default {}
+             */
+            options: {
+                [key: string]: unknown;
+            };
+            /**
+             * Weight
+             * @description 0: recorded, and no part of the reward.
+             * @default 1
+             */
+            weight: number;
+        };
         /** SectionOut */
         SectionOut: {
             /** Heading */
@@ -1788,6 +2910,283 @@ export interface components {
          */
         StopReason: "answered" | "nothing_found" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "asked_to_write" | "cancelled" | "graph_error" | "no_progress";
         /**
+         * TaskChoice
+         * @description Which tasks: exactly one of these.
+         */
+        TaskChoice: {
+            /**
+             * Count
+             * @description With `dataset`: how many at most.
+             * @default 20000
+             */
+            count: number;
+            /**
+             * Dataset
+             * @description Its first `count` tasks.
+             */
+            dataset?: string | null;
+            /** Ids */
+            ids?: string[] | null;
+            /**
+             * Items
+             * @description Stored under the batch's name, or `inline`.
+             */
+            items?: components["schemas"]["TaskSpec"][] | null;
+            world?: components["schemas"]["WorldIn"] | null;
+        };
+        /**
+         * TaskEvidence
+         * @description Where an answer stands. Either its words, or a stretch of a source, or both.
+         */
+        TaskEvidence: {
+            /**
+             * Document
+             * @description For people; it is not compared.
+             * @default
+             */
+            document: string;
+            /** End */
+            end?: number | null;
+            /**
+             * Entity
+             * @default
+             */
+            entity: string;
+            /**
+             * Quote
+             * @default
+             */
+            quote: string;
+            /**
+             * Relation
+             * @default
+             */
+            relation: string;
+            /**
+             * Source
+             * @description Id or title of a source of the library.
+             * @default
+             */
+            source: string;
+            /**
+             * Start
+             * @description Code points of the source's text.
+             */
+            start?: number | null;
+        };
+        /**
+         * TaskOut
+         * @description A task, without what is known to be right about it.
+         * @example {
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "dataset": "capitals",
+         *       "difficulty": 0.2,
+         *       "id": "01980000-0000-7000-8000-00000000000f",
+         *       "name": "capitals/7",
+         *       "question": "What is the capital of Australia?",
+         *       "scope": {
+         *         "collections": [
+         *           "atlas"
+         *         ]
+         *       },
+         *       "split": "train",
+         *       "tags": [
+         *         "1 hop"
+         *       ]
+         *     }
+         */
+        TaskOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Dataset */
+            dataset: string;
+            /** Difficulty */
+            difficulty: number | null;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            /** Question */
+            question: string;
+            /** Scope */
+            scope: {
+                [key: string]: unknown;
+            };
+            /** Split */
+            split: string;
+            /** Tags */
+            tags: string[];
+        };
+        /**
+         * TaskPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "dataset": "capitals",
+         *           "difficulty": 0.2,
+         *           "id": "01980000-0000-7000-8000-00000000000f",
+         *           "name": "capitals/7",
+         *           "question": "What is the capital of Australia?",
+         *           "scope": {
+         *             "collections": [
+         *               "atlas"
+         *             ]
+         *           },
+         *           "split": "train",
+         *           "tags": [
+         *             "1 hop"
+         *           ]
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        TaskPage: {
+            /** Items */
+            items: components["schemas"]["TaskOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
+        };
+        /**
+         * TaskScope
+         * @description What a run of the task may see.
+         */
+        TaskScope: {
+            /**
+             * Collections
+             * @description Of the library. Empty: all.
+             * @default []
+             */
+            collections: string[];
+            /**
+             * Sources
+             * @description Empty: all of the collections.
+             * @default []
+             */
+            sources: string[];
+            /**
+             * World
+             * @description A made-up world instead of the library.
+             * @default
+             */
+            world: string;
+        };
+        /**
+         * TaskSpec
+         * @description A task as it comes in. `answers` left out: it has no reference; an empty list: it cannot be answered.
+         */
+        TaskSpec: {
+            /**
+             * Answer
+             * @description The same as `answers` with one.
+             */
+            answer?: string | null;
+            /** Answers */
+            answers?: string[] | null;
+            /**
+             * Dataset
+             * @description For people; the request names the dataset.
+             * @default
+             */
+            dataset: string;
+            /** Difficulty */
+            difficulty?: number | null;
+            /**
+             * Evidence
+             * @default []
+             */
+            evidence: components["schemas"]["TaskEvidence"][];
+            /**
+             * Hops
+             * @description For people.
+             */
+            hops?: number | null;
+            /**
+             * Kind
+             * @description For people.
+             * @default
+             */
+            kind: string;
+            /**
+             * Name
+             * @description The task's own id in its dataset.
+             * @default
+             */
+            name: string;
+            /** Question */
+            question: string;
+            /**
+             * @default {
+             *       "collections": [],
+             *       "sources": [],
+             *       "world": ""
+             *     }
+             */
+            scope: components["schemas"]["TaskScope"];
+            /**
+             * Split
+             * @default
+             */
+            split: string;
+            /**
+             * Tags
+             * @default []
+             */
+            tags: string[];
+        };
+        /**
+         * TasksIn
+         * @description Tasks to store. A task that is stored already, by its content, keeps its id.
+         * @example {
+         *       "dataset": "capitals",
+         *       "tasks": [
+         *         {
+         *           "answers": [
+         *             "Canberra"
+         *           ],
+         *           "question": "What is the capital of Australia?"
+         *         }
+         *       ]
+         *     }
+         */
+        TasksIn: {
+            /** Dataset */
+            dataset: string;
+            /** Tasks */
+            tasks: components["schemas"]["TaskSpec"][];
+        };
+        /**
+         * TasksOut
+         * @example {
+         *       "dataset": "capitals",
+         *       "ids": [
+         *         "01980000-0000-7000-8000-00000000000f"
+         *       ],
+         *       "new": 1
+         *     }
+         */
+        TasksOut: {
+            /** Dataset */
+            dataset: string;
+            /**
+             * Ids
+             * @description In the order sent, each once.
+             */
+            ids: string[];
+            /** New */
+            new: number;
+        };
+        /**
          * TenantIn
          * @description What to change; a field that is left out stays as it is.
          * @example {
@@ -2036,6 +3435,41 @@ export interface components {
              */
             next: string | null;
         };
+        /**
+         * WorldIn
+         * @description Tasks of a made-up world.
+         */
+        WorldIn: {
+            /** Count */
+            count: number;
+            /**
+             * Hops
+             * @description Fewest and most.
+             * @default [
+             *       1,
+             *       4
+             *     ]
+             */
+            hops: [
+                number,
+                number
+            ];
+            /**
+             * Kinds
+             * @description null: all.
+             */
+            kinds?: string[] | null;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Spec
+             * @example train-12@500
+             */
+            spec: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -2045,6 +3479,346 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    list_batches: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchPage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a repeat harmless. */
+                "idempotency-key"?: string | null;
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BatchIn"];
+            };
+        };
+        responses: {
+            /** @description An earlier request with this key made this batch. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchOut"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such task. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key made another batch. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                batch_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such batch. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_batch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                batch_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such batch. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_engines: {
         parameters: {
             query?: never;
@@ -2233,6 +4007,169 @@ export interface operations {
             };
             /** @description A write of another origin, or without CSRF token. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_groups: {
+        parameters: {
+            query?: {
+                batch_id?: string | null;
+                state?: ("open" | "complete" | "short") | null;
+                graph?: string | null;
+                /** @description `next` of the page before. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupPage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such batch. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_group: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                group_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupDetail"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such group. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2983,6 +4920,423 @@ export interface operations {
             };
         };
     };
+    list_policies: {
+        parameters: {
+            query?: {
+                name?: string | null;
+                /** @description `next` of the page before. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyPage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such policy version. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_policy_state: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyStateIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such policy version. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This state may not follow the present one. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rollouts: {
+        parameters: {
+            query?: {
+                batch_id?: string | null;
+                outcome?: components["schemas"]["Outcome"] | null;
+                settled?: boolean | null;
+                graph?: string | null;
+                /** @description `next` of the page before. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutPage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such batch. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_rollout: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutDetail"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such rollout. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_runs: {
         parameters: {
             query?: {
@@ -2991,6 +5345,8 @@ export interface operations {
                 thread_id?: string | null;
                 /** @description Words of the question. */
                 q?: string | null;
+                /** @description What people asked, or what was collected. */
+                kind?: "ask" | "rollout";
                 /** @description `next` of the page before. */
                 cursor?: string | null;
                 limit?: number;
@@ -4474,6 +6830,239 @@ export interface operations {
             };
             /** @description A write of another origin, or without CSRF token. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tasks: {
+        parameters: {
+            query?: {
+                dataset?: string | null;
+                /** @description `next` of the page before. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskPage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    store_tasks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TasksIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TasksOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_task: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                task_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such task. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
