@@ -4,10 +4,10 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
-from uuid import UUID
+from typing import Any, get_args
 
 from opentelemetry import trace
+from pydantic import BaseModel
 
 from offing.core import trajectory
 from offing.core.citation import check
@@ -19,7 +19,7 @@ from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolResult, ToolSpec, ToolStatus
 from offing.core.trajectory import Fracture, outcome_of
 from offing.models.engine import RoleRequest, engine_for
-from offing.sdk import Role, RoleReply, RunView, ToolCall
+from offing.sdk import Role, RoleReply, RunView, ToolCall, result_of
 from offing.sdk.values import Input, Output
 from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
@@ -244,8 +244,8 @@ class SliceContext:
         return RoleReply(step.seq, output)
 
     def _note_author(self, role: Role[Any, Any], step: Step) -> None:
-        """Remember who wrote a draft that was accepted."""
-        if issubclass(role.output, ReportDraft) and step.kind is not StepKind.FAILURE:
+        """Remember who wrote a draft that was accepted, be it a whole answer or a part of one."""
+        if step.kind is not StepKind.FAILURE and holds_draft(role.output, step.payload["output"]):
             engine, model = step.payload["engine"], step.payload["model"]
             self._author = model or f"the {engine} engine"
 
@@ -309,11 +309,12 @@ def mentioned(draft: ReportDraft) -> set[str]:
     return set(re.findall(r"E\d+", draft.model_dump_json()))
 
 
-def result_of(step: Step) -> ToolResult:
-    """A tool's step as the graph sees the call."""
-    p = step.payload
-    spans = tuple(Span(UUID(s["artefact"]), s["start"], s["end"]) for s in p["spans"])
-    return ToolResult(step.seq, p["tool"], p["args"], ToolStatus(p["status"]), p["content"], p["message"], spans)
+def holds_draft(output: type[BaseModel], said: Mapping[str, Any]) -> bool:
+    """An answer of this type, as JSON, is a draft of a report or has one in a field of its own."""
+    if issubclass(output, ReportDraft):
+        return True
+    named = {name: (f.annotation, *get_args(f.annotation)) for name, f in output.model_fields.items()}
+    return any(ReportDraft in types and said.get(name) is not None for name, types in named.items())
 
 
 def _replayed(role: Role[Any, Output], step: Step) -> RoleReply[Output] | EngineFailure:
