@@ -12,17 +12,21 @@ from offing.core.model import Answer, Message
 from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
 from offing.core.run import Fence, RunStatus
 from offing.core.step import StepDraft, StepKind
+from offing.core.tokens import SpanKind, TextSpan
 from offing.core.tool import Span
+from offing.core.trajectory import Fracture
 from offing.library.copies import ERASED
 from offing.library.readers import Readers
 from offing.services import library
 from offing.services.erasure import Erased, erase_source
 from offing.services.library import Upload
-from offing.storage import reports, steps, turns
+from offing.storage import reports, segments, steps, turns
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.steps import Booking
+from offing.storage.turns import Place
 from tests.storage.builders import TERM, claimed
+from tests.storage.test_turns import a_trace, an_answer, wrote
 
 SECRET = "The mill at Ardenfall was sold to Ina Brook in the spring of nineteen twelve for eleven hundred crowns."
 LEDGER = f"# Mill ledger\n\n{SECRET} Nobody was told.\n".encode()
@@ -106,6 +110,19 @@ async def test_nothing_of_an_erased_source_is_left(pool: Database, owner_url: st
         assert where_found(owner_url, words) == set()
     assert await library.search(pool, LOCAL_TENANT, "mill crowns", 5) == []
     assert where_found(owner_url, "dredged by the town") >= {"artefact", "step", "turn", "citation", "report"}
+
+
+async def test_what_a_run_read_is_forgotten_as_tokens_too(pool: Database, readers: Readers) -> None:
+    source = await uploaded(pool, readers, "ledger.md", LEDGER)
+    fence = await a_run_that_read(pool, "mill", ended=False)
+    spans = (TextSpan(SpanKind.PLAN, 0, 1),)
+    seq = await wrote(pool, fence, an_answer(a_trace(), spans=spans), Place(0, 0, Fracture.ROOT))
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await connection.execute("update run set status = %s where id = %s", (RunStatus.DONE, fence.run))
+    await erase_source(pool, LOCAL_TENANT, source)
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        (turn,) = [t for t in await segments.turns_of(connection, fence.run) if t.seq == seq]
+    assert (turn.tokens, turn.spans, turn.trainable) == (None, (), "none")
 
 
 async def test_a_report_says_where_something_was_erased(pool: Database, owner_url: str, readers: Readers) -> None:

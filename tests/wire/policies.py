@@ -106,4 +106,8 @@ class Policies:
     def _scored(self, body: Json) -> Json:
         ids = body["prompt"]
         found = [None, *({str(id): {"logprob": logprob(ids[:n], id)}} for n, id in enumerate(ids) if n)]
-        return {"model": body["model"], "choices": [{"index": 0, "text": "", "prompt_logprobs": found}]}
+        return {
+            "model": body["model"],
+            "weights_sha256": "w",
+            "choices": [{"index": 0, "text": "", "prompt_logprobs": found}],
+        }

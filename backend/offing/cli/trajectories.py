@@ -14,6 +14,7 @@ from rich.console import Console
 
 from offing.cli.show import find_run, with_database
 from offing.cli.token_view import as_document, say
+from offing.cli.trajectories_check import check
 from offing.core.errors import InvalidInput
 from offing.exports.format import FORMATS, Options, Sink, Unit, named, open_sink, reader
 from offing.services import trajectories
@@ -23,6 +24,7 @@ from offing.storage.pool import Database
 from offing.storage.trajectories import Query
 
 app = App(name="trajectories", help="What runs left for training: export, read, check.")
+app.command(check)
 
 Flag = Annotated[bool, Parameter(negative="")]
 

@@ -31,6 +31,7 @@ from offing.models.policy_wire import (
     PolicyAsk,
     PolicyReply,
     Prefix,
+    Scores,
     body_of,
     reply_of,
     sampling_of,
@@ -171,8 +172,8 @@ def seed_of(request: RoleRequest, asked: int) -> int:
 
 async def scored(
     to: Destination, model: str, ids: Sequence[int], sampling: dict[str, Any], *, most: int, seconds: float = 120.0
-) -> list[float | None] | Refusal:
-    """Log-probability of each id after those before it, under a policy version. None for the first.
+) -> Scores | Refusal:
+    """Log-probability of each id after those before it, under a policy version.
 
     `sampling`: as the ids were sampled; our engine scores the distribution that follows from it, vLLM the plain one.
     """

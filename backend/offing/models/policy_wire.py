@@ -193,20 +193,33 @@ def scoring_body(model: str, ids: Sequence[int], sampling: dict[str, Any], *, mo
     return {"model": model, "prompt": list(ids), "max_tokens": most, "prompt_logprobs": 0, **how}
 
 
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What a policy version makes of given ids."""
+
+    logprobs: tuple[float | None, ...]
+    """Of each id after those before it. None for the first."""
+    weights_sha256: str = ""
+    """Empty: the server does not say."""
+
+
 class _Scored(_Lenient):
     prompt_logprobs: list[dict[str, _Token] | None]
 
 
 class _Scores(_Lenient):
     choices: list[_Scored] = Field(min_length=1)
+    weights_sha256: str = ""
 
 
-def scores_of(raw: bytes, ids: Sequence[int]) -> list[float | None]:
-    """Log-probability of each of `ids` after those before it; None for the first. Raises ValueError."""
-    found = _Scores.model_validate_json(raw).choices[0].prompt_logprobs
+def scores_of(raw: bytes, ids: Sequence[int]) -> Scores:
+    """A response to `scoring_body`. Raises ValueError for one that does not score these ids."""
+    body = _Scores.model_validate_json(raw)
+    found = body.choices[0].prompt_logprobs
     if len(found) != len(ids):
         raise ValueError(f"{len(found)} log-probabilities for {len(ids)} ids")
-    return [None if entry is None else _of(entry, id) for id, entry in zip(ids, found, strict=True)]
+    logprobs = tuple(None if entry is None else _of(entry, id) for id, entry in zip(ids, found, strict=True))
+    return Scores(logprobs, body.weights_sha256)
 
 
 def _of(entry: dict[str, _Token], id: int) -> float:

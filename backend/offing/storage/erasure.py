@@ -62,6 +62,15 @@ TURNS = "select seq, completion, failed_attempts, prompt from turn where run_id 
 
 SET_TURN = "update turn set completion = %s, failed_attempts = %s where run_id = %s and seq = %s"
 
+FORGET_TOKENS = """
+    update turn set prompt_offset = null, prompt_ids = null, completion_ids = null, logprobs = null, entropy = null,
+                    mask = null, trainable = 'none', trainable_reason = 'a source that the run had read was erased'
+     where run_id = %s and completion_ids is not null
+"""
+"""Ids are text that cannot be cleaned, and each turn's hold the prompts before it."""
+
+FORGET_SPANS = "delete from span where run_id = %s"
+
 PARTS = "select sha256, body from text_part where tenant_id = %s and sha256 = any(%s)"
 
 SET_PART = "update text_part set body = %s where tenant_id = %s and sha256 = %s"
@@ -162,7 +171,7 @@ async def clean_steps(connection: Connection, run: UUID, clean: Clean, clean_jso
 
 
 async def clean_turns(connection: Connection, tenant: UUID, run: UUID, clean: Clean, clean_json: CleanJson) -> None:
-    """Clean what a run's role calls were told and answered."""
+    """Clean what a run's role calls were told and answered, and forget it as tokens."""
     parts: set[str] = set()
     for seq, completion, attempts, prompt in await (await connection.execute(TURNS, (run,))).fetchall():
         new = clean(completion), clean_json(attempts)
@@ -173,6 +182,8 @@ async def clean_turns(connection: Connection, tenant: UUID, run: UUID, clean: Cl
     for sha256, body in await (await connection.execute(PARTS, (tenant, wanted))).fetchall():
         if (new_body := clean(body)) != body:
             await connection.execute(SET_PART, (new_body, tenant, sha256))
+    await connection.execute(FORGET_TOKENS, (run,))
+    await connection.execute(FORGET_SPANS, (run,))
 
 
 async def clean_reports(connection: Connection, run: UUID, clean: Clean, clean_json: CleanJson) -> None:
