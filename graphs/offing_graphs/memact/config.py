@@ -31,5 +31,5 @@ class Config:
         return self.window if self.full is None else self.full - 1
 
 
-EDITING = Config(window=32_000, observation=4_000, edits=True)
+EDITING = Config(window=20_000, observation=4_000, edits=True)
 SUMMING_UP = Config(window=16_000, observation=3_000, edits=False, full=14_000, summaries=7)

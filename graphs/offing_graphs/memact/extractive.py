@@ -15,10 +15,11 @@ from offing_graphs.extractive.report import report
 from offing_graphs.memact.chat import size
 from offing_graphs.memact.context import EDITS, PRUNE, turn_of
 from offing_graphs.memact.shapes import Act, AgentInput, Entry
+from offing_graphs.parts.measuring import tokens_of
 from offing_graphs.parts.shapes import Analysis, Card, Piece, Plan, Record, WriterInput
 
-PRESSURE = 0.6
-"""Share of the window from which records that tell nothing are removed."""
+PRESSURE, ROOM = 0.6, 0.35
+"""Share of the window from which records are removed, and what they are removed down to."""
 TELLING = 6
 """Best lines of each part of the question whose passages tell something."""
 QUOTED = 300
@@ -36,7 +37,7 @@ def agent(given: AgentInput) -> Act:
         return Act(summary=_note(now, taken, given.evidence))
     if given.ask == "answer" or _enough(now):
         return _answer(given, analysis, taken, now)
-    removed = _useless(given, now) if given.edits and size(given) > PRESSURE * given.window else ()
+    removed = _removable(given, now)
     return _pruned(given, now, removed) if removed else _step(given, now)
 
 
@@ -80,14 +81,23 @@ def _pruned(given: AgentInput, now: Agenda, removed: Sequence[Entry]) -> Act:
     return Act(goal="Make room.", tool=PRUNE, args={"delete_ids": sorted(gone, key=turn_of), "note": note})
 
 
-def _useless(given: AgentInput, now: Agenda) -> tuple[Entry, ...]:
-    """Records whose passages tell nothing, all notes with them; where there are none, the older half of the records."""
+def _removable(given: AgentInput, now: Agenda) -> tuple[Entry, ...]:
+    """Records to remove, all notes with them: those whose passages tell nothing, then the oldest, until there is room.
+
+    The latest record stays. Empty: there is room, or nothing to remove.
+    """
+    over = size(given) - ROOM * given.window
+    if not given.edits or size(given) <= PRESSURE * given.window:
+        return ()
     telling = {hit.line.piece.id for s in now.standings for hit in s.hits[:TELLING]}
-    older = given.records[:-1]
-    idle = [e for e in older if e.found and not telling & set(e.found.evidence)]
-    half = [e for e in older if e.found][: max(1, len(older) // 2)]
-    removed = idle or half
-    return tuple(e for e in older if e in removed or (removed and e.act.tool in EDITS))
+    older = [entry for entry in given.records[:-1] if entry.found]
+    removed: set[str] = set()
+    for entry in sorted(older, key=lambda e: bool(e.found and telling & set(e.found.evidence))):
+        if over > 0:
+            removed.add(entry.id)
+            over -= tokens_of(entry.observation)
+    notes = {e.id for e in given.records[:-1] if e.act.tool in EDITS} if removed else set[str]()
+    return tuple(entry for entry in given.records if entry.id in removed | notes)
 
 
 def _note(now: Agenda, taken: Iterable[Record], pieces: Sequence[Piece]) -> str:
