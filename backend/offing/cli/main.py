@@ -7,9 +7,14 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 from dotenv import load_dotenv
 
+from offing.cli import collecting
+
 app = App(name="offing", help="Self-hosted long-horizon research agents that get better with use.")
 key = App(name="key", help="API keys of this installation.")
 app.command(key)
+app.command(collecting.rollout)
+app.command(collecting.batch)
+app.command(collecting.policy)
 app.command("offing.cli.world:app", name="world", help="Made-up worlds to train, evaluate and show agents in.")
 app.command("offing.cli.trajectories:app", name="trajectories", help="What runs left for training.")
 engine = App(name="engine", help="The policy engine: our own weights, served token by token.")
