@@ -10,6 +10,7 @@ from offing.api.auth import authenticated
 from offing.api.guard import Guard, allowed_hosts
 from offing.api.parts import assembled
 from offing.api.routes import batches, events, library, platform, policies, reports, runs, session, tasks, threads
+from offing.api.routes import trajectories as trajectory_routes
 from offing.api.routes.responses import GUARDED, OPEN
 from offing.api.traced import PREFIX, Traced
 from offing.resources import web_dir
@@ -51,7 +52,8 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
 
 def _install_routes(app: FastAPI) -> None:
     known = APIRouter(dependencies=[Depends(authenticated)], responses=GUARDED)
-    for part in (runs, events, reports, threads, library, tasks, batches, policies, session, platform):
+    training = (tasks, batches, policies, trajectory_routes)
+    for part in (runs, events, reports, threads, library, *training, session, platform):
         known.include_router(part.router)
     app.include_router(known, prefix=PREFIX)
     app.include_router(platform.health, prefix=PREFIX, responses=OPEN)

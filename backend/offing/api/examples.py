@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from offing.api import training
+
 RUN = "01980000-0000-7000-8000-00000000000a"
 THREAD = "01980000-0000-7000-8000-00000000000b"
 SOURCE = "01980000-0000-7000-8000-00000000000c"
@@ -288,6 +290,7 @@ EXAMPLES: dict[str, Example] = {
     "PolicyOut": POLICY_OUT,
     "PolicyPage": {"items": [POLICY_OUT], "next": None},
     "PolicyStateIn": {"state": "active"},
+    "TrajectoryOut": training.EXAMPLE,
     "ReportOut": REPORT,
     "ThreadOut": THREAD_OUT,
     "ThreadPage": {"items": [THREAD_OUT], "next": None},

@@ -34,8 +34,10 @@ class Portion:
     """What is to be written next."""
 
     units: Sequence[Any]
-    place: Place | None = None
-    """Where to go on after it. None: a run is not yet whole."""
+    places: Sequence[Place | None]
+    """Where to go on after each unit: behind the last run that is whole with it. None: none is."""
+    place: Place | None
+    """Where to go on after all of it."""
     runs: int = 0
     """That are whole with it."""
     without_ids: int = 0
@@ -67,25 +69,36 @@ class Trajectory:
 
 
 async def portions(
-    database: Database, tenant: UUID, wanted: Query, unit: Unit, options: Options, after: Place | None
+    database: Database,
+    tenant: UUID,
+    wanted: Query,
+    unit: Unit,
+    options: Options,
+    after: Place | None,
+    most: int | None = None,
 ) -> AsyncGenerator[Portion]:
-    """Everything that matches, run after run. Raises InvalidInput where the tenant has not agreed to it."""
+    """Everything that matches, run after run, at most `most` runs; None: all.
+
+    Raises InvalidInput where the tenant has not agreed to it.
+    """
     wanted = await _bounded(database, tenant, wanted)
-    groups = set[UUID]()
-    while True:
+    groups, taken = set[UUID](), 0
+    while most is None or taken < most:
+        limit = PAGE if most is None else min(PAGE, most - taken)
         async with database.transaction(tenant) as connection:
-            page = await trajectories.page(connection, wanted, after, PAGE, references=options.references)
+            page = await trajectories.page(connection, wanted, after, limit, references=options.references)
         if not page:
             return
+        taken += len(page)
         match unit:
             case Unit.ROW:
-                async for portion in _rows(database, tenant, page, wanted, options):
+                async for portion in _rows(database, tenant, page, wanted, options, after):
                     yield portion
             case Unit.DIALOGUE:
                 async for portion in _dialogues(database, tenant, page, wanted):
                     yield portion
             case Unit.PREFERENCE:
-                yield await _preferences(database, tenant, page, wanted, groups)
+                yield await _preferences(database, tenant, page, wanted, groups, after)
         after = _place(page[-1])
 
 
@@ -99,7 +112,7 @@ async def export(
         sink = open_sink(format, file, options)
         async for portion in portions(database, tenant, wanted, format.unit, options, place):
             await asyncio.to_thread(sink.write, portion.units)
-            place, runs = portion.place or place, runs + portion.runs
+            place, runs = portion.place, runs + portion.runs
             without, doubtful = without + portion.without_ids, doubtful + portion.quarantined
         sink.close()
     partial.replace(out)
@@ -116,20 +129,20 @@ async def stream(
     place, runs = place_of(cursor), 0
     file = BytesIO()
     sink = open_sink(format, file, options)
-    found = portions(database, tenant, wanted, format.unit, options, place)
+    found = portions(database, tenant, wanted, format.unit, options, place, most)
     try:
         async for portion in found:
-            sink.write(portion.units)
-            lines = file.getvalue().splitlines()
-            file.seek(0)
-            file.truncate()
-            for line in lines[:-1]:
-                yield _line(place, line)
-            place, runs = portion.place or place, runs + portion.runs
-            if lines:
-                yield _line(place, lines[-1])
-            if runs >= most:
-                break
+            for unit, behind in zip(portion.units, portion.places, strict=True):
+                sink.write((unit,))
+                *lines, last = file.getvalue().splitlines() or [b""]
+                file.seek(0)
+                file.truncate()
+                for line in lines:
+                    yield _line(place, line)
+                place = behind
+                if last:
+                    yield _line(place, last)
+            place, runs = portion.place, runs + portion.runs
     finally:
         await found.aclose()
     yield b'{"cursor":%s,"more":%s}\n' % (_quoted(place), b"true" if runs >= most else b"false")
@@ -165,7 +178,12 @@ async def _bounded(database: Database, tenant: UUID, wanted: Query) -> Query:
 
 
 async def _rows(
-    database: Database, tenant: UUID, page: Sequence[Episode], wanted: Query, options: Options
+    database: Database,
+    tenant: UUID,
+    page: Sequence[Episode],
+    wanted: Query,
+    options: Options,
+    place: Place | None,
 ) -> AsyncGenerator[Portion]:
     from offing.core.rows import merged  # needs numpy, which the platform itself does without
 
@@ -173,13 +191,20 @@ async def _rows(
     async with database.transaction(tenant) as connection:
         batches = await trajectories.batches(connection, list(episodes), wanted.roles)
         without = await trajectories.without_ids(connection, list(episodes))
+    last = dict(segment for batch in batches for segment in batch)
     for batch in batches:
         async with database.transaction(tenant) as connection:
             segments = await stretches.segments(connection, batch)
+        rows, places = list[Any](), list[Place | None]()
+        for run, segment in segments:
+            made = merged(episodes[run], segment, quarantined=options.quarantined)
+            before = place
+            place = _place(episodes[run]) if segment.head.idx == last[run] else before
+            rows += made
+            places += _behind(len(made), before, place)
         doubtful = sum(bool(why) for _, segment in segments for why in segment.turns.quarantine)
-        rows = [row for run, s in segments for row in merged(episodes[run], s, quarantined=options.quarantined)]
-        yield Portion(rows, quarantined=doubtful)
-    yield Portion((), _place(page[-1]), len(page), without)
+        yield Portion(rows, places, place, quarantined=doubtful)
+    yield Portion((), (), _place(page[-1]), len(page), without)
 
 
 async def _dialogues(
@@ -191,23 +216,35 @@ async def _dialogues(
             turns = await stretches.talks(connection, episode.run, wanted.roles)
             tools = await trajectories.tools(connection, episode.run)
         doubtful = sum(bool(turn.quarantine) for turn in turns)
-        yield Portion((Dialogue(episode, heads, turns, tools),), _place(episode), 1, quarantined=doubtful)
+        place = _place(episode)
+        yield Portion((Dialogue(episode, heads, turns, tools),), (place,), place, 1, quarantined=doubtful)
 
 
 async def _preferences(
-    database: Database, tenant: UUID, page: Sequence[Episode], wanted: Query, seen: set[UUID]
+    database: Database,
+    tenant: UUID,
+    page: Sequence[Episode],
+    wanted: Query,
+    seen: set[UUID],
+    before: Place | None,
 ) -> Portion:
     """The preferences of the groups that the page meets first."""
     new = [group for group in dict.fromkeys(e.group for e in page) if group is not None and group not in seen]
     seen.update(new)
     async with database.transaction(tenant) as connection:
         found = [p for group in new for p in await stretches.preferences(connection, group, wanted.roles)]
-    return Portion(found, _place(page[-1]), len(page))
+    place = _place(page[-1])
+    return Portion(found, _behind(len(found), before, place), place, len(page))
 
 
 def _all_pieces(turns: Sequence[Talk], places: dict[str, str]) -> dict[int, Pieces]:
     found = {turn.seq: pieces_of(turn, places[turn.policy]) for turn in turns if turn.policy in places}
     return {seq: pieces for seq, pieces in found.items() if pieces is not None}
+
+
+def _behind(units: int, before: Place | None, after: Place | None) -> list[Place | None]:
+    """Where to go on after each of so many units, the last of which makes something whole."""
+    return [*[before] * (units - 1), after][:units]
 
 
 def _place(episode: Episode) -> Place:

@@ -691,6 +691,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/trajectory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Trajectory
+         * @description A run as its rows: segments, and turns with tokens, mask, log-probabilities and spans.
+         */
+        get: operations["get_trajectory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/wait": {
         parameters: {
             query?: never;
@@ -855,6 +875,26 @@ export interface paths {
          * @description A thread with its runs, oldest first. To follow up, submit a run with its thread_id.
          */
         get: operations["get_thread"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/trajectories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream Trajectories
+         * @description Finished runs as training records, the first to become final first. Reads no faster than it is read.
+         */
+        get: operations["stream_trajectories"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3353,6 +3393,343 @@ export interface components {
              * @description Cursor for the next page. null: this was the last.
              */
             next: string | null;
+        };
+        /** TrajectoryMessageOut */
+        TrajectoryMessageOut: {
+            /** Role */
+            role: string;
+            /** Text */
+            text: string;
+            /**
+             * Turn
+             * @description Seq of the turn that said it. 0: the text stands for itself.
+             */
+            turn: number;
+        };
+        /**
+         * TrajectoryOut
+         * @description A run's segments, and a page of its turns.
+         * @example {
+         *       "attempt": 1,
+         *       "graph": "memact",
+         *       "group_id": "01980000-0000-7000-8000-00000000000f",
+         *       "kind": "rollout",
+         *       "member": 0,
+         *       "next": null,
+         *       "outcome": "answered",
+         *       "reward": 1,
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "scores": [
+         *         {
+         *           "failure": "",
+         *           "scorer": "exact_match",
+         *           "scorer_version": "1",
+         *           "turn": null,
+         *           "value": 1
+         *         }
+         *       ],
+         *       "segments": [
+         *         {
+         *           "fracture": "root",
+         *           "idx": 0,
+         *           "parent": null,
+         *           "parent_tokens": null,
+         *           "role": "agent"
+         *         }
+         *       ],
+         *       "turns": [
+         *         {
+         *           "at": "2026-11-21T09:00:00Z",
+         *           "checkpoint_id": null,
+         *           "completion": "Bo",
+         *           "completion_tokens": 2,
+         *           "done": true,
+         *           "engine": "policy",
+         *           "failed_attempts": 0,
+         *           "finish": "stop",
+         *           "messages": [
+         *             {
+         *               "role": "user",
+         *               "text": "Who?",
+         *               "turn": 0
+         *             }
+         *           ],
+         *           "model": "planner@1",
+         *           "place": 0,
+         *           "policy": "planner@1",
+         *           "prompt_tokens": 2,
+         *           "quarantine": "",
+         *           "role": "agent",
+         *           "sampling": {
+         *             "temperature": 1
+         *           },
+         *           "segment": 0,
+         *           "seq": 3,
+         *           "spans": [
+         *             {
+         *               "end_char": 2,
+         *               "end_token": 2,
+         *               "kind": "answer",
+         *               "start_char": 0,
+         *               "start_token": 0
+         *             }
+         *           ],
+         *           "tokens": {
+         *             "completion_ids": [
+         *               7,
+         *               2
+         *             ],
+         *             "completion_pieces": [
+         *               "Bo",
+         *               "<end>"
+         *             ],
+         *             "entropy": [
+         *               0.6,
+         *               0.01
+         *             ],
+         *             "logprobs": [
+         *               -0.25,
+         *               -0.001
+         *             ],
+         *             "mask": [
+         *               true,
+         *               true
+         *             ],
+         *             "offset": 0,
+         *             "prompt_ids": [
+         *               5,
+         *               6
+         *             ],
+         *             "prompt_pieces": [
+         *               "Who",
+         *               "?"
+         *             ]
+         *           },
+         *           "trainable": "rl",
+         *           "trainable_reason": "",
+         *           "turn": 1,
+         *           "usd": 0
+         *         }
+         *       ]
+         *     }
+         */
+        TrajectoryOut: {
+            /** Attempt */
+            attempt: number | null;
+            /** Graph */
+            graph: string;
+            /** Group Id */
+            group_id: string | null;
+            /** Kind */
+            kind: string;
+            /** Member */
+            member: number | null;
+            /**
+             * Next
+             * @description `after` of the next page of turns. null: this was the last.
+             */
+            next: number | null;
+            /** Outcome */
+            outcome: string | null;
+            /** Reward */
+            reward: number | null;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /** Scores */
+            scores: components["schemas"]["TrajectoryScoreOut"][];
+            /** Segments */
+            segments: components["schemas"]["TrajectorySegmentOut"][];
+            /** Turns */
+            turns: components["schemas"]["TrajectoryTurnOut"][];
+        };
+        /** TrajectoryScoreOut */
+        TrajectoryScoreOut: {
+            /** Failure */
+            failure: string;
+            /** Scorer */
+            scorer: string;
+            /** Scorer Version */
+            scorer_version: string;
+            /**
+             * Turn
+             * @description Seq of the turn that it is about. null: the run.
+             */
+            turn: number | null;
+            /**
+             * Value
+             * @description null: there is none, see failure.
+             */
+            value: number | null;
+        };
+        /**
+         * TrajectorySegmentOut
+         * @description Turns of one role whose context only grows.
+         */
+        TrajectorySegmentOut: {
+            /**
+             * Fracture
+             * @description Why it began.
+             */
+            fracture: string;
+            /** Idx */
+            idx: number;
+            /** Parent */
+            parent: number | null;
+            /** Parent Tokens */
+            parent_tokens: number | null;
+            /** Role */
+            role: string;
+        };
+        /**
+         * TrajectorySpanOut
+         * @description A stretch of a completion; ends are excluded.
+         */
+        TrajectorySpanOut: {
+            /** End Char */
+            end_char: number;
+            /** End Token */
+            end_token: number | null;
+            /** Kind */
+            kind: string;
+            /**
+             * Start Char
+             * @description Code point of the completion.
+             */
+            start_char: number;
+            /**
+             * Start Token
+             * @description Completion id. null: ids are not known.
+             */
+            start_token: number | null;
+        };
+        /**
+         * TrajectoryTokensOut
+         * @description A turn's ids. Lists about the completion have an entry a completion id.
+         */
+        TrajectoryTokensOut: {
+            /** Completion Ids */
+            completion_ids: number[];
+            /** Completion Pieces */
+            completion_pieces: string[] | null;
+            /**
+             * Entropy
+             * @description Nats. null: not given.
+             */
+            entropy: number[] | null;
+            /**
+             * Logprobs
+             * @description Of the distribution sampled from, natural logarithm.
+             */
+            logprobs: number[];
+            /**
+             * Mask
+             * @description true: sampled by the policy.
+             */
+            mask: boolean[];
+            /**
+             * Offset
+             * @description Tokens of the segment before prompt_ids.
+             */
+            offset: number;
+            /**
+             * Prompt Ids
+             * @description What this turn's prompt adds to its segment.
+             */
+            prompt_ids: number[];
+            /**
+             * Prompt Pieces
+             * @description What they decode to. null: no tokenizer is at hand.
+             */
+            prompt_pieces: string[] | null;
+        };
+        /**
+         * TrajectoryTurnOut
+         * @description One role call.
+         */
+        TrajectoryTurnOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Checkpoint Id */
+            checkpoint_id: string | null;
+            /** Completion */
+            completion: string;
+            /** Completion Tokens */
+            completion_tokens: number;
+            /**
+             * Done
+             * @description The role ended the run with it.
+             */
+            done: boolean;
+            /** Engine */
+            engine: string;
+            /**
+             * Failed Attempts
+             * @description Requests before it that gave no accepted answer.
+             */
+            failed_attempts: number;
+            /** Finish */
+            finish: string;
+            /** Messages */
+            messages: components["schemas"]["TrajectoryMessageOut"][];
+            /** Model */
+            model: string;
+            /**
+             * Place
+             * @description In its segment, from 0.
+             */
+            place: number;
+            /**
+             * Policy
+             * @description NAME@VERSION. Empty: no policy of ours.
+             */
+            policy: string;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /**
+             * Quarantine
+             * @description Why it may not be trained. Empty: it may.
+             */
+            quarantine: string;
+            /** Role */
+            role: string;
+            /** Sampling */
+            sampling: {
+                [key: string]: unknown;
+            };
+            /**
+             * Segment
+             * @description null: the engine wrote no text.
+             */
+            segment: number | null;
+            /**
+             * Seq
+             * @description Of its step.
+             */
+            seq: number;
+            /** Spans */
+            spans: components["schemas"]["TrajectorySpanOut"][];
+            /** @description null: the engine gave no ids. */
+            tokens: components["schemas"]["TrajectoryTokensOut"] | null;
+            /**
+             * Trainable
+             * @description rl, sft or none.
+             */
+            trainable: string;
+            /** Trainable Reason */
+            trainable_reason: string;
+            /**
+             * Turn
+             * @description Of the graph's loop, from 1. 0: outside the loop.
+             */
+            turn: number;
+            /** Usd */
+            usd: number;
         };
         /**
          * UploadOut
@@ -6565,6 +6942,89 @@ export interface operations {
             };
         };
     };
+    get_trajectory: {
+        parameters: {
+            query?: {
+                /** @description Seq of the turn before. */
+                after?: number;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrajectoryOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     wait_for_run: {
         parameters: {
             query?: {
@@ -7362,6 +7822,103 @@ export interface operations {
             };
             /** @description There is no such thread. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stream_trajectories: {
+        parameters: {
+            query?: {
+                format?: "rows" | "tinker" | "jsonl_chat" | "pairs" | "atif";
+                /** @description Of any line of an earlier stream. */
+                cursor?: string | null;
+                /** @description Runs. */
+                limit?: number;
+                kind?: "rollout" | "ask";
+                graph?: string | null;
+                /** @description NAME@VERSION of at least one turn. */
+                policy?: string | null;
+                status?: components["schemas"]["RunStatus"] | null;
+                /** @description Absent: all but infra_error. */
+                outcome?: components["schemas"]["Outcome"][] | null;
+                min_reward?: number | null;
+                max_reward?: number | null;
+                /** @description Final at that time or later. */
+                since?: string | null;
+                /** @description Final before that time. */
+                until?: string | null;
+                tag?: string[];
+                batch_id?: string | null;
+                group_id?: string | null;
+                dataset?: string | null;
+                split?: string | null;
+                role?: string[];
+                /** @description Turns whose record is in doubt are taken, too. */
+                quarantined?: boolean;
+                /** @description Reference answers are written. */
+                references?: boolean;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One JSON document a line; the last has `more`, and a stream without it was cut. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
