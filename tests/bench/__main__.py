@@ -1,6 +1,6 @@
 """`make bench`: measures, prints, and writes docs/benchmarks.md between its marks.
 
-`python -m tests.bench [latency|throughput|turns|supersteps|long|waiting|ask …]` measures a part and writes nothing.
+`python -m tests.bench export …` measures a part, or several, of `PARTS`, and writes nothing.
 """
 
 import asyncio
@@ -11,6 +11,8 @@ from pathlib import Path
 
 from offing.local.servers import Servers
 from tests.bench.asking import cold_and_warm
+from tests.bench.engine import engine_speed
+from tests.bench.export import export_speed
 from tests.bench.figures import Figure, machine, table
 from tests.bench.long import long_run
 from tests.bench.platform import client, measured_stack
@@ -21,7 +23,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -->"
 
-PARTS = ("latency", "throughput", "turns", "supersteps", "long", "waiting", "ask")
+PARTS = ("latency", "throughput", "turns", "supersteps", "long", "waiting", "ask", "engine", "export")
 
 
 def worker_pid() -> int:
@@ -55,7 +57,7 @@ async def waiting(servers: Servers) -> list[Figure]:
 def main() -> None:
     parts, about = set(sys.argv[1:]) or set(PARTS), machine()
     figures: list[Figure] = []
-    if parts - {"waiting", "ask"}:
+    if parts - {"waiting", "ask", "engine", "export"}:
         with measured_stack() as servers:
             figures += asyncio.run(shipped(parts, servers))
     if "waiting" in parts:
@@ -63,6 +65,10 @@ def main() -> None:
             figures += asyncio.run(waiting(servers))
     if "ask" in parts:
         figures += cold_and_warm()
+    if "engine" in parts:
+        figures += engine_speed()
+    if "export" in parts:
+        figures += export_speed()
     text = f"Measured on {about}.\n\n{table(figures)}\n"
     print(text)
     if parts == set(PARTS):

@@ -1,11 +1,14 @@
 """Policies and a running engine, shared by this room's tests."""
 
+import os
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from tests.engine.serving import Served, serving, tiny_policy
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: tests share their cores
 
 WORDS = [f"w{n}" for n in range(40)]
 

@@ -47,20 +47,27 @@ def tiny_policy(folder: Path, words: Sequence[str] | None = None, seed: int = 0)
 
 
 @contextmanager
-def serving(policies: Mapping[str, Path], *options: str, stop_seconds: float = 30.0) -> Generator[Served]:
-    """Starts `offing engine serve` with `policies` and waits until it answers; stops it at the end."""
+def serving(
+    policies: Mapping[str, Path], *options: str, port: int | None = None, stop_seconds: float = 30.0
+) -> Generator[Served]:
+    """Starts `offing engine serve` with `policies` and waits until it answers; stops it at the end.
+
+    `port`: instead of on a unix socket it listens there, on loopback.
+    """
     with tempfile.TemporaryDirectory(prefix="offing-engine-", ignore_cleanup_errors=True) as work:
         here = Path(work)
         ready, log, socket = here / "ready", here / "log", here / "sock"
+        where = ("--socket", str(socket)) if port is None else ("--port", str(port))
         named = [part for name, folder in policies.items() for part in ("--policy", f"{name}={folder}")]
-        argv = [sys.executable, "-m", "offing.cli", "engine", "serve", "--socket", str(socket), *named, *options]
+        argv = [sys.executable, "-m", "offing.cli", "engine", "serve", *where, *named, *options]
         env = {**os.environ, "OFFING_READY_FILE": str(ready), "PYTHONUNBUFFERED": "1"}
         with log.open("wb") as output:
             process = subprocess.Popen(argv, env=env, stdout=output, stderr=subprocess.STDOUT)
         try:
             _await(process, ready, log)
-            with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://engine") as client:
-                client.timeout = httpx.Timeout(60.0)
+            base = "http://engine" if port is None else f"http://127.0.0.1:{port}"
+            transport = httpx.HTTPTransport(uds=str(socket) if port is None else None)
+            with httpx.Client(transport=transport, base_url=base, timeout=60.0) as client:
                 yield Served(socket, client, process.pid, log)
         finally:
             process.terminate()

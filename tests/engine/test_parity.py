@@ -180,7 +180,7 @@ def adapter(folder: Path, base: Path, seed: int) -> Path:
         for name, weight in peft.named_parameters():
             if "lora_" in name:
                 weight.data.normal_(0, 0.2)
-        peft.save_pretrained(folder)
+        peft.save_pretrained(str(folder))
     return folder
 
 

@@ -42,7 +42,7 @@ class Serving:
     device: str | None = None
     """Such as cpu or cuda:1. None: the first GPU that torch can use, else the CPU."""
     threads: int | None = None
-    """None: as many as torch finds."""
+    """None: all cores but one, which the rest of the machine needs."""
     limits: Limits = field(default_factory=Limits)
     ready_file: Path | None = None
     """Gets the pid when requests are taken."""
@@ -50,8 +50,7 @@ class Serving:
 
 def serve(serving: Serving) -> int:
     """Serves until SIGTERM or SIGINT. The exit code. Raises InvalidInput and Conflict before anything is served."""
-    if serving.threads is not None:
-        torch.set_num_threads(serving.threads)
+    torch.set_num_threads(serving.threads or max(1, (os.cpu_count() or 2) - 1))
     with _listening(serving) as listener:
         engine = Engine(_device(serving.device), serving.limits)
         for name, folder in ordered(serving.policies):
@@ -138,7 +137,7 @@ def _port(serving: Serving) -> socket.socket:
         remedy = "Put a TLS proxy in front and set OFFING_ALLOW_REMOTE=1, or use 127.0.0.1."
         raise InvalidInput("--host", f"{serving.host} can be reached by other machines", remedy)
     if not serving.token:
-        raise InvalidInput("OFFING_POLICY_TOKEN", "is not set, and a port is open to every user", "Set a long secret.")
+        raise InvalidInput("OFFING_ENGINE_KEY", "is not set, and a port is open to every user", "Set a long secret.")
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

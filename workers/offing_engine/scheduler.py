@@ -73,6 +73,12 @@ class Engine:
         """What is resident now, by name, in order of loading."""
         return {name: version.policy for name, version in list(self._versions.items())}
 
+    @property
+    def rows(self) -> int:
+        """Requests that decode or wait at this moment."""
+        known = [*list(self._versions.values()), *self._retired]
+        return sum(len(version.batch) + len(version.waiting) for version in known)
+
     def policy(self, name: str) -> Policy:
         """Raises NotFound for a version that is not resident; no other ever answers in its place."""
         version = self._versions.get(name)

@@ -1,0 +1,98 @@
+"""Tokens a second of the policy engine, over its socket, against a bare batched `generate` of the same weights.
+
+Both draw the same number of tokens from the same prompts on as many threads, in turns; the best of several counts.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# transformers carries partial types.
+
+import asyncio
+import os
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.bench.figures import Figure, median
+from tests.engine.serving import Served, serving
+
+ROWS, BATCHES, PROMPT, NEW, TURNS = 32, 4, 96, 64, 5
+VOCABULARY = 2048
+NAME = "bench@1"
+
+Prompts = Sequence[Sequence[int]]
+
+
+def engine_speed() -> list[Figure]:
+    """One row for a full batch, one for requests that come and go."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from offing_engine.small import new_policy
+
+    threads = max(1, (os.cpu_count() or 2) - 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / NAME
+        new_policy(path, [f"w{n}" for n in range(VOCABULARY)], size="small")
+        model = _bare_model(path, threads)
+        with serving({NAME: path}, "--threads", str(threads)) as engine:
+            pairs = [_pair(engine, model, _prompts(turn)) for turn in range(TURNS + 1)][1:]
+    return [_figure(pairs, threads)]
+
+
+def _figure(pairs: Sequence[tuple[float, float]], threads: int) -> Figure:
+    """Ratio of each turn's two measurements, since the machine's load changes between turns."""
+    ratio = median([ours / bare for ours, bare in pairs])
+    what = (
+        f"engine, {ROWS * BATCHES} requests of {PROMPT}+{NEW} tokens, {ROWS} at once, 1M weights, {threads} thread(s)"
+    )
+    ours, bare = max(ours for ours, _ in pairs), max(bare for _, bare in pairs)
+    return Figure(what, f"{ours:,.0f} tokens/s", f"{bare:,.0f} tokens/s", f"{ratio:.2f}", "at least 0.90", ratio >= 0.9)
+
+
+def _pair(engine: Served, model: Any, prompts: Prompts) -> tuple[float, float]:
+    return asyncio.run(_served(engine, prompts)), _bare(model, prompts)
+
+
+def _prompts(seed: int) -> Prompts:
+    dice = random.Random(seed)
+    return [dice.choices(range(6, VOCABULARY), k=PROMPT) for _ in range(ROWS * BATCHES)]
+
+
+def _bare_model(path: Path, threads: int) -> Any:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    torch.set_num_threads(threads)
+    return AutoModelForCausalLM.from_pretrained(path).eval()
+
+
+def _bare(model: Any, prompts: Prompts) -> float:
+    """Tokens a second of `generate` on full batches, without log-probabilities, every row to its full length."""
+    import torch
+
+    began = time.perf_counter()
+    with torch.inference_mode():
+        for start in range(0, len(prompts), ROWS):
+            ids = torch.tensor(prompts[start : start + ROWS])
+            mask = torch.ones_like(ids)
+            model.generate(ids, attention_mask=mask, do_sample=True, top_k=0, max_new_tokens=NEW, min_new_tokens=NEW)
+    return len(prompts) * NEW / (time.perf_counter() - began)
+
+
+async def _served(engine: Served, prompts: Prompts) -> float:
+    """Tokens a second of all requests, `ROWS` at once, with ids, log-probabilities and entropies."""
+    gate, began = asyncio.Semaphore(ROWS), time.perf_counter()
+    transport = httpx.AsyncHTTPTransport(uds=str(engine.socket), limits=httpx.Limits(max_connections=ROWS))
+    async with httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=600) as client:
+        drawn = await asyncio.gather(*(_asked(client, gate, n, ids) for n, ids in enumerate(prompts)))
+    return sum(drawn) / (time.perf_counter() - began)
+
+
+async def _asked(client: httpx.AsyncClient, gate: asyncio.Semaphore, seed: int, ids: Sequence[int]) -> int:
+    body = {"model": NAME, "prompt": ids, "max_tokens": NEW, "seed": seed, "logprobs": 0, "return_token_ids": True}
+    async with gate:
+        response = await client.post("/v1/completions", json=body)
+    return int(response.raise_for_status().json()["usage"]["completion_tokens"])

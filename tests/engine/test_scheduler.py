@@ -1,0 +1,130 @@
+"""Who joins when, who leaves, and what happens to what goes wrong."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import torch
+
+from offing.core.errors import Conflict, NotFound
+from offing_engine import answers, weights
+from offing_engine.app import App
+from offing_engine.batch import Completion, Work
+from offing_engine.sampling import Sampling
+from offing_engine.scheduler import Engine, Limits, groups
+from offing_engine.wire import CompletionRequest
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def engine(policies: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Generator[Engine]:
+    """An engine whose policy never ends a turn by itself, with room for four rows."""
+    load = weights.load_full
+
+    def endless(*given: Any) -> weights.Policy:
+        return dataclasses.replace(load(*given), ends=frozenset())
+
+    monkeypatch.setattr(weights, "load_full", endless)
+    engine = Engine(CPU, Limits(rows=4, waiting=20))
+    engine.load("words@1", policies["words@1"])
+    yield engine
+    engine.stop()
+
+
+def asking(most: int, seed: int = 0) -> CompletionRequest:
+    return CompletionRequest(model="words@1", prompt=[7, 8, 9], max_tokens=most, seed=seed)
+
+
+async def until_idle(engine: Engine) -> None:
+    async with asyncio.timeout(20):
+        await _until(lambda: not engine.rows)
+
+
+async def test_more_requests_than_rows_all_get_their_answer(engine: Engine):
+    found = await asyncio.gather(*(answers.complete(engine, asking(5 + n, n)) for n in range(10)))
+    assert [len(answer["choices"][0]["token_entropy"]) for answer in found] == [5 + n for n in range(10)]
+
+
+async def test_too_many_waiting_requests_are_refused(engine: Engine):
+    many = await asyncio.gather(*(_post(App(engine, None), asking(40, n)) for n in range(60)))
+    assert set(many) == {200, 503}
+    assert many.count(200) >= 20
+
+
+async def test_a_short_answer_does_not_wait_for_a_long_one(engine: Engine):
+    long = asyncio.create_task(answers.complete(engine, asking(20_000)))
+    await answers.complete(engine, asking(5))
+    assert not long.done()
+    long.cancel()
+    await until_idle(engine)
+
+
+async def test_a_caller_that_hangs_up_frees_its_row(engine: Engine):
+    assert await _post(App(engine, None), asking(30_000), hang_up_after=0.2) is None
+    await until_idle(engine)
+    assert len((await answers.complete(engine, asking(3)))["choices"][0]["token_entropy"]) == 3
+
+
+async def test_a_version_that_is_unloaded_finishes_what_it_has(engine: Engine):
+    asked = asyncio.create_task(answers.complete(engine, asking(200)))
+    await _until(lambda: engine.rows > 0)
+    engine.unload("words@1")
+    with pytest.raises(NotFound):
+        await answers.complete(engine, asking(3))
+    assert len((await asked)["choices"][0]["token_entropy"]) == 200
+
+
+async def test_a_failing_round_ends_its_requests_and_not_the_engine(engine: Engine, monkeypatch: pytest.MonkeyPatch):
+    network = engine.policy("words@1").network
+    with monkeypatch.context() as broken:
+        broken.setattr(network, "model", None)
+        assert await _post(App(engine, None), asking(3)) == 500
+    assert await _post(App(engine, None), asking(3)) == 200
+
+
+def test_the_base_of_a_resident_adapter_stays(engine: Engine, policies: dict[str, Path]):
+    base = engine.policy("words@1")
+    above = dataclasses.replace(base, name="words@2", adapter="two")
+    engine._ask(lambda: engine._add("words@2", lambda: above))  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(Conflict, match="words@2"):
+        engine.unload("words@1")
+
+
+def test_prompts_are_read_together_when_their_lengths_are_near():
+    works = [Work((0,) * n, 1, Sampling(), 0, (), _ignore) for n in (3, 900, 4, 1000, 5)]
+    found = [[len(work.ids) for work in group] for group in groups(works, 1500)]
+    assert found == [[3, 4, 5], [900], [1000]]
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    while not true():  # noqa: ASYNC110  what is waited for happens on another thread
+        await asyncio.sleep(0.005)
+
+
+def _ignore(_: Completion | BaseException) -> None: ...
+
+
+async def _post(app: App, asked: CompletionRequest, hang_up_after: float | None = None) -> int | None:
+    """The status of a request to the application. None: nothing was sent."""
+    sent: list[dict[str, Any]] = []
+    body = orjson.dumps(asked.model_dump(exclude_none=True))
+    messages = iter([{"type": "http.request", "body": body}])
+
+    async def receive() -> Mapping[str, Any]:
+        if (message := next(messages, None)) is not None:
+            return message
+        await asyncio.sleep(3600 if hang_up_after is None else hang_up_after)
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await app({"type": "http", "method": "POST", "path": "/v1/completions", "headers": []}, receive, send)
+    return sent[0]["status"] if sent else None
