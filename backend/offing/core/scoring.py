@@ -1,7 +1,7 @@
 """How an answer compares with a task's reference: the only home of normalisation and of the rule-based scores.
 
-Pure functions over text; each score is from 0 to 1. What reads rows and what asks models is elsewhere. Token overlap and
-normalisation follow the SQuAD evaluation (Rajpurkar et al. 2016, section 6), with marks kept inside numbers.
+Pure functions over text; each score is from 0 to 1. What reads rows, and what asks models, is elsewhere. Token overlap
+and normalisation follow the SQuAD evaluation (Rajpurkar et al. 2016, section 6), with marks kept inside numbers.
 """
 
 import re
@@ -17,11 +17,14 @@ from offing.core.report import Citation
 UNANSWERABLE = ("not answerable", "unanswerable", "cannot be answered")
 """What a right answer says where the reference holds none. The first is how references are written."""
 
+LONGEST_ANSWER = 8_000
+"""Code points of an answer that are compared; an answer is a sentence or two."""
+
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKER = re.compile(r"\s*\[\^?[A-Z]?\d+(?:\s*[,;]\s*[A-Z]?\d+)*\]")
 _LINE_START = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+](?=\s))[ \t]+", re.MULTILINE)
-_EMPHASIS = re.compile(r"(?<!\w)(\*\*\*|\*\*|\*|___|__|~~|`+)(?=\S)(.+?)(?<=\S)\1(?!\w)", re.DOTALL)
+_EMPHASIS = re.compile(r"(?<![\w*~`])(\*\*\*|\*\*|\*|___|__|~~|`{1,3})(?=\S)(.{1,500}?)(?<=\S)\1(?!\w)", re.DOTALL)
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _WITHIN_NUMBER = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -54,7 +57,8 @@ class Reference:
 
 def plain(text: str) -> str:
     """An answer's words without markup, tags and citation marks, in one line."""
-    text = _LINE_START.sub("", _MARKER.sub("", _LINK.sub(r"\1", _TAG.sub(" ", text))))
+    text = _LINK.sub(r"\1", _TAG.sub(" ", text[:LONGEST_ANSWER]))
+    text = _LINE_START.sub("", _MARKER.sub("", text))
     for _ in range(3):
         text = _EMPHASIS.sub(r"\2", text)
     return " ".join(text.split())
