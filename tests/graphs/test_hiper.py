@@ -311,3 +311,10 @@ async def test_values_that_no_passage_holds_stay_in_sight() -> None:
     ctx = run(engines={"agent": says(switch("a", sum_of), keep("a"), keep("a"), keep("a", ANSWER))})
     await carry_out(ctx, graph)
     assert "6*7 = 42" in ctx.prompts[3][1][-1].text
+
+
+def test_an_answer_with_a_report_has_an_author_and_a_tool_call_has_none() -> None:
+    from offing_workers.context import holds_draft
+
+    assert holds_draft(Turn, keep("a", ANSWER).model_dump(mode="json"))
+    assert not holds_draft(Turn, keep("a").model_dump(mode="json"))

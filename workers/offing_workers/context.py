@@ -310,11 +310,15 @@ def mentioned(draft: ReportDraft) -> set[str]:
 
 
 def holds_draft(output: type[BaseModel], said: Mapping[str, Any]) -> bool:
-    """An answer of this type, as JSON, is a draft of a report or has one in a field of its own."""
+    """An answer of this type, as JSON, is a draft of a report or has one in a field, at whatever depth."""
     if issubclass(output, ReportDraft):
         return True
     named = {name: (f.annotation, *get_args(f.annotation)) for name, f in output.model_fields.items()}
-    return any(ReportDraft in types and said.get(name) is not None for name, types in named.items())
+    return any(_is_draft(kind, said.get(name)) for name, kinds in named.items() for kind in kinds)
+
+
+def _is_draft(kind: Any, said: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(said, dict) and holds_draft(kind, said)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _replayed(role: Role[Any, Output], step: Step) -> RoleReply[Output] | EngineFailure:
