@@ -301,13 +301,9 @@ class _Reader:
             return
         node: Node = Name(match.group())
         end = match.end()
-        while after := next((a for a in AFTER_NAME if self._ends_word(a[0], end)), None):
+        while after := next((a for a in AFTER_NAME if self._text.startswith(a[0], end)), None):
             node, end = Of(after[1], node), end + len(after[0])
         yield node, end
-
-    def _ends_word(self, literal: str, start: int) -> bool:
-        end = start + len(literal)
-        return self._text.startswith(literal, start) and not self._text[end : end + 1].isalpha()
 
     def _phrased(self, start: int) -> Iterator[tuple[Node, int]]:
         if not self._text.startswith(("the ", "those ", "whichever "), start):

@@ -48,6 +48,10 @@ def test_the_smallest_world_has_an_attempt(seed: int) -> None:
     assert list(injections(world_of(f"train-{seed}@{FEWEST}")))
 
 
+def test_the_page_that_says_which_paper_is_right_holds_no_attempt() -> None:
+    assert not [seed for seed in range(24) if injection(world_of(f"train-{seed}@{FEWEST}"), 0)]
+
+
 def test_a_search_finds_the_page_of_a_name_first() -> None:
     found = next(d for d in documents(SPEC) if d.path.startswith("guilds/"))
     text = SITE.reply("/search", {"q": f"{found.title.upper()}?"}).text
