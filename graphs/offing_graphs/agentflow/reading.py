@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from offing.sdk import Evidence, RunContext, Step, StepKind, ToolSpec
+from offing.sdk import Evidence, RunContext, Step, StepKind
 from offing_graphs.agentflow import memory
 from offing_graphs.agentflow.extractive import analyst
 from offing_graphs.agentflow.shapes import AnalystInput, PastTurn, Verdict
 from offing_graphs.agentflow.state import State
+from offing_graphs.parts.cards import card_of
 from offing_graphs.parts.shapes import Analysis, Card, Exchange, Plan, Record
 
 Output = TypeVar("Output", bound=BaseModel)
@@ -60,7 +61,7 @@ async def read(ctx: RunContext, state: State, *, before: int | None = None, hear
     wishes = tuple(_text(m) for m in messages if m.seq <= limit)[-WISHES:]
     earlier = tuple(Exchange(question=q, answer=a) for q, a in ctx.run.earlier)
     remembered = memory.records(await ctx.recall(StepKind.MEMORY, memory.KEPT)) if state["turn"] else ()
-    cards = tuple(map(_card, ctx.tools))
+    cards = tuple(map(card_of, ctx.tools))
     case = AnalystInput(question=ctx.run.question, earlier=earlier, wishes=wishes, tools=cards)
     return Table(
         question=ctx.run.question,
@@ -88,10 +89,6 @@ def output_of(step: Step, shape: type[Output]) -> Output:
 
 async def _recorded(ctx: RunContext, seq: int, shape: type[Output]) -> Output | None:
     return output_of((await ctx.fetch([seq]))[0], shape) if seq else None
-
-
-def _card(spec: ToolSpec) -> Card:
-    return Card(name=spec.name, description=spec.description, parameters=spec.args.model_json_schema())
 
 
 def _text(message: Step) -> str:

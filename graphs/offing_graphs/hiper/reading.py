@@ -5,13 +5,14 @@ Reads only what was recorded before a given turn, so that a node that runs again
 
 from collections.abc import Sequence
 
-from offing.sdk import Evidence, RunContext, Step, StepDraft, StepKind, ToolResult, ToolSpec, shortened
+from offing.sdk import Evidence, RunContext, Step, StepDraft, StepKind, ToolResult, shortened
 from offing_graphs.hiper.roles import AGENT
 from offing_graphs.hiper.segments import placed
 from offing_graphs.hiper.shapes import AgentInput, PastTurn, Turn, TurnRecord
 from offing_graphs.hiper.state import State
+from offing_graphs.parts.cards import card_of
 from offing_graphs.parts.findings import brought_back, finding, pieces, value_of
-from offing_graphs.parts.shapes import Card, Exchange
+from offing_graphs.parts.shapes import Exchange
 
 KEPT = 64
 """Turns read back at most; older ones stay in the run's steps."""
@@ -30,7 +31,7 @@ async def read(ctx: RunContext, state: State, *, turn: int, heard: int | None = 
         question=ctx.run.question,
         earlier=tuple(Exchange(question=q, answer=a) for q, a in ctx.run.earlier),
         wishes=tuple(_text(m) for m in messages if m.seq <= limit)[-WISHES:],
-        tools=tuple(map(_card, ctx.tools)),
+        tools=tuple(map(card_of, ctx.tools)),
         memory=records,
         evidence=pieces(await ctx.evidence(SEEN)) if state["turn"] else (),
         past=await _past(ctx, turn) if state["turn"] else (),
@@ -120,10 +121,6 @@ async def _past(ctx: RunContext, before: int) -> tuple[PastTurn, ...]:
 
 def _output(step: Step) -> Turn:
     return Turn.model_validate(step.payload.get("output", step.payload))
-
-
-def _card(spec: ToolSpec) -> Card:
-    return Card(name=spec.name, description=spec.description, parameters=spec.args.model_json_schema())
 
 
 def _text(message: Step) -> str:
