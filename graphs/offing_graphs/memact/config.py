@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-TOKENS_FOR_A_SUMMARY = 1_500
-"""Tokens that the request for a summary and the summary itself may take."""
+TOKENS_FOR_A_SUMMARY = 2_300
+"""Tokens that the request for a summary and the summary itself may take; engines write at most 2,048 by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +32,4 @@ class Config:
 
 
 EDITING = Config(window=20_000, observation=4_000, edits=True)
-SUMMING_UP = Config(window=16_000, observation=3_000, edits=False, full=14_000, summaries=7)
+SUMMING_UP = Config(window=16_000, observation=3_000, edits=False, full=13_500, summaries=7)
