@@ -117,7 +117,7 @@ async def insert(
     """
     if place is None:
         answer = replace(answer, trace=None)
-    hashed = {_sha256(part): part for message in answer.messages for part in message.parts}
+    hashed = dict(sorted((_sha256(part), part) for message in answer.messages for part in message.parts))
     row: dict[str, Any] = {
         "run": fence.run,
         "seq": seq,
