@@ -69,7 +69,7 @@ class Settings(BaseSettings):
     pool_size: Annotated[int, Field(ge=2)] = 16
     """Database connections of one process, the heartbeat's own not counted."""
     policies: Path | None = None
-    """OFFING_POLICIES: a folder with one folder a policy version, NAME@VERSION. None: no engine is started."""
+    """OFFING_POLICIES: a folder with one folder a policy version, NAME@VERSION. None: no engine is started here."""
     engine_url: str = ""
     """OFFING_ENGINE_URL: where the policy engine listens: `http://HOST:PORT`, `unix:///PATH`. Empty: nowhere."""
     engine_key: SecretStr | None = None

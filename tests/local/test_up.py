@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 from offing.local.datadir import layout, read_note
+from tests.engine.serving import tiny_policy
 from tests.local.processes import eventually
 
 READY_SECONDS = 90.0
@@ -186,3 +187,29 @@ def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path) -> None:
         assert up.process.wait(30) != 0
     assert eventually(lambda: any("OFFING_PORT" in line for line in up.lines))
     assert not any("Traceback" in line or line.startswith("starting") for line in up.lines)
+
+
+def test_a_folder_of_policies_is_served_to_the_worker_and_a_killed_engine_comes_back(tmp_path: Path) -> None:
+    policies = tmp_path / "policies"
+    tiny_policy(policies / "planner@1", ["w1"])
+    up = start(tmp_path, OFFING_POLICIES=str(policies))
+    up.link()
+    try:
+        for module in ("offing.api", "offing_workers"):
+            url = up.child(module).environ()["OFFING_ENGINE_URL"]
+            assert served(url) == ["planner@1"]
+        next(p for p in up.family() if "serve" in p.cmdline()).kill()
+        assert eventually(lambda: "engine ended (signal 9); starting it again" in up.lines)
+        assert eventually(lambda: served(url) == ["planner@1"], READY_SECONDS)
+    finally:
+        end(up)
+
+
+def served(url: str) -> list[str] | None:
+    """Versions of the engine at a unix socket; None when nobody answers there."""
+    path = url.removeprefix("unix://")
+    with socket.socket(socket.AF_UNIX) as probe:  # httpx forgets to close a socket that is refused
+        if probe.connect_ex(path):
+            return None
+    with httpx.Client(transport=httpx.HTTPTransport(uds=path), timeout=30) as client:
+        return list(client.get("http://engine/health").json()["models"])

@@ -40,7 +40,7 @@ def serve(wanted: Wanted) -> int:
 
     folder = wanted.policies or load_settings().policies
     policies = {**(found_policies(folder) if folder else {}), **named_policies(wanted.policy)}
-    if not policies:
+    if not policies and folder is None:
         remedy = "Use --policy NAME@VERSION=FOLDER, or --policies with a folder of such folders."
         raise InvalidInput("--policy", "no policy is named", remedy)
     ready = os.environ.get("OFFING_READY_FILE")

@@ -1,4 +1,4 @@
-"""The whole product on one machine: servers, migrations, API with page, one worker.
+"""The whole product on one machine: servers, migrations, API with page, one worker, an engine where there are policies.
 
 The only home of what `offing up` and a command that needs a worker do. What migrates and what makes
 a login link come in as callables, since this room knows neither tables nor sessions.
@@ -16,10 +16,14 @@ from types import FrameType
 from offing.core.errors import Conflict, Unavailable
 from offing.local.datadir import Door, Layout, Lock, Note, prepare, read_note, write_note
 from offing.local.page import free_port, healthy, page_url
+from offing.local.policy import engines, with_engine
 from offing.local.programs import Echo, Process, module
 from offing.local.servers import Guest, Servers, addresses, running_servers, take_part, wait_for_guests
 from offing.local.supervisor import Say, Supervisor, silent
 from offing.settings import Settings
+
+ENGINE = "engine"
+"""The policy engine's name among the programs, where there are policies."""
 
 READY_SECONDS = 180.0
 """How long a second `up` waits for the first to be ready."""
@@ -48,6 +52,7 @@ def up(settings: Settings, hooks: Hooks, *, say: Say, echo: Echo) -> int:
         return attach(settings, part, hooks, say)
     try:
         settings = settings.model_copy(update={"port": free_port(settings.host, settings.port)})
+        settings = with_engine(settings, paths, ENGINE)
     except Conflict:
         part.release()
         raise
@@ -76,7 +81,9 @@ def _run(
             servers = addresses(settings, paths)
             say("applying migrations")
             hooks.migrate(servers)
-            supervisor.start([api(settings, paths, servers, echo), worker(settings, paths, servers, echo)])
+            ours = [api(settings, paths, servers, echo), worker(settings, paths, servers, echo)]
+            ours += engines(settings, paths, child_environment(settings, servers), echo, ENGINE)
+            supervisor.start(ours)
             write_note(paths, replace(note, programs=supervisor.names))
             say(f"Offing is ready. Open {hooks.login_link(servers, page)}")
             say("Ctrl-C stops everything.")
@@ -169,7 +176,9 @@ def _with_worker(
     asked = threading.Event()
     watch = threading.Thread(target=supervisor.watch, args=(asked,), name="offing-watch", daemon=True)
     try:
-        supervisor.start([worker(settings, paths, servers, None, name=f"worker-{os.getpid()}")])
+        settings = with_engine(settings, paths, name := f"{ENGINE}-{os.getpid()}")
+        ours = [worker(settings, paths, servers, None, name=f"worker-{os.getpid()}")]
+        supervisor.start(ours + engines(settings, paths, child_environment(settings, servers), None, name))
         watch.start()
         yield servers
     finally:
@@ -210,7 +219,9 @@ def worker(settings: Settings, paths: Layout, servers: Servers, echo: Echo | Non
 def child_environment(settings: Settings, servers: Servers) -> dict[str, str]:
     """Ours, with the addresses of the servers under the application's role; the owner's address stays with us."""
     ours = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    where = {"OFFING_ENGINE_URL": settings.engine_url} if settings.engine_url else {}
     return ours | {
+        **where,
         "OFFING_APP_DATABASE_URL": servers.app_url,
         "REDIS_URL": servers.redis_url,
         "OFFING_HOME": str(settings.home),
