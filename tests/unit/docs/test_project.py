@@ -48,14 +48,27 @@ def test_the_tampered_versions_of_litellm_are_excluded_and_not_locked() -> None:
     assert wanted["litellm"].specifier.contains(locked)
 
 
+def pins(lock: str) -> dict[str, str]:
+    return dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def assert_pinned(wanted: list[str], pinned: dict[str, str]) -> None:
+    for requirement in map(Requirement, wanted):
+        assert requirement.name.lower() in pinned, requirement
+        assert requirement.specifier.contains(pinned[requirement.name.lower()]), requirement
+
+
 def test_the_lock_pins_every_dependency_within_its_range() -> None:
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    pins = dict(re.findall(r"^([\w.-]+)==(\S+)", lock, re.MULTILINE))
     project = pyproject()["project"]
-    for text in (*project["dependencies"], *project["optional-dependencies"]["dev"]):
-        requirement = Requirement(text)
-        assert requirement.name.lower() in pins, text
-        assert requirement.specifier.contains(pins[requirement.name.lower()]), text
+    assert_pinned(project["dependencies"] + project["optional-dependencies"]["dev"], pins("requirements.lock"))
+
+
+def test_the_second_lock_pins_what_training_needs_and_the_first_has_none_of_it() -> None:
+    base, more = pins("requirements.lock"), pins("requirements-train.lock")
+    extras = pyproject()["project"]["optional-dependencies"]
+    assert_pinned(extras["train"] + extras["dev-train"], base | more)
+    assert set(base) & set(more) == set()
+    assert "torch" in more
 
 
 def test_no_file_names_a_package_host() -> None:
