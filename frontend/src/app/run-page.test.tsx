@@ -1,7 +1,7 @@
 import { act, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import { aReport, aRun, aStep, RUN_ID, steps } from "@/testing/builders";
+import { aReport, aRun, aStep, aTrajectory, RUN_ID, steps } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
 import { at, server } from "@/testing/server";
 
@@ -245,4 +245,45 @@ test("a run that is not there is said to be missing", async () => {
   );
   renderPage(ADDRESS);
   expect(await screen.findByRole("alert")).toHaveTextContent("It may have been erased.");
+});
+
+test("a flow shows what is its own in a tab that bears its name", async () => {
+  const run = aRun({ ...DONE, graph: "hiper", last_seq: 2, marks: "nm" });
+  serves(run);
+  const payload = { subgoal_nr: 1, subgoal: "Find the founder", tool: "search_library", finding: "Nothing yet." };
+  server.use(
+    http.get(at("/runs/:id/whole-steps"), () =>
+      HttpResponse.json({ items: [{ ...aStep(2, { kind: "memory" }), payload }], next: null }),
+    ),
+  );
+  const { user } = renderPage(ADDRESS);
+  await user.click(await screen.findByRole("tab", { name: "Subgoals" }));
+  expect(await screen.findByText(/Find the founder/)).toBeVisible();
+  expect(screen.getByText("Nothing yet.")).toBeVisible();
+});
+
+test("report versions show what a round changed", async () => {
+  serves(aRun({ ...DONE, graph: "iterresearch", last_seq: 4, marks: "nnnn" }));
+  const versions = [2, 4].map((seq) => aStep(seq, { kind: "note", label: "report" }));
+  server.use(
+    http.get(at("/runs/:id/steps"), () => HttpResponse.json({ items: versions, next: null })),
+    http.get(at("/runs/:id/steps/:seq"), ({ params }) => {
+      const report = params.seq === "4" ? "It was built in 1823." : "It was built in 1811.";
+      return HttpResponse.json({ ...aStep(Number(params.seq)), payload: { report } });
+    }),
+  );
+  renderPage(`${ADDRESS}?tab=flow`);
+  expect((await screen.findByText("1823")).tagName).toBe("INS");
+  expect(screen.getByText("1811").tagName).toBe("DEL");
+});
+
+test("the tokens of a run can be read beside their mask and log-probability", async () => {
+  serves(aRun({ ...DONE, last_seq: 2, marks: "np" }));
+  server.use(http.get(at("/runs/:id/trajectory"), () => HttpResponse.json(aTrajectory())));
+  const { user } = renderPage(`${ADDRESS}?tab=tokens`);
+  await user.click(await screen.findByRole("button", { name: "Table" }));
+  const rows = within(screen.getByRole("table")).getAllByRole("row");
+  expect(rows[1]).toHaveTextContent(/7.*alpha.*yes.*-0\.0100/);
+  expect(screen.getByText(/small@1/)).toBeVisible();
+  expect(screen.getByText(/root/)).toBeVisible();
 });

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useState } from "react";
+import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { FLOW_NAMES, flowOf } from "@/features/flow/flows";
 import { PlanRail } from "@/features/plan/plan-rail";
 import { Evidence } from "@/features/report/evidence";
 import { FoundSoFar } from "@/features/report/found-so-far";
@@ -25,6 +26,10 @@ import { ProblemNote } from "@/shared/ui/problem-note";
 import { RunTabs } from "./run-tabs";
 import type { RunSearch, Tab } from "./search-params";
 import "./run-page.css";
+
+// Not needed for the first view of a run.
+const FlowView = lazy(async () => ({ default: (await import("@/features/flow/flow-view")).FlowView }));
+const TokensView = lazy(async () => ({ default: (await import("@/features/tokens/tokens-view")).TokensView }));
 
 interface RunPageProps {
   id: string;
@@ -57,7 +62,15 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
   const [sheet, setSheet] = useState<"plan" | "evidence" | null>(null);
   // What is open first stays open when the run ends: nothing jumps.
   const [firstTab] = useState<Tab>(active ? "timeline" : "report");
-  const tab = search.tab ?? firstTab;
+  const flow = flowOf(run.graph);
+  const tab = search.tab === "flow" && flow === null ? firstTab : (search.tab ?? firstTab);
+  const names = {
+    timeline: "Timeline",
+    ...(flow && { flow: FLOW_NAMES[flow] }),
+    sources: "Sources",
+    report: "Report",
+    tokens: "Tokens",
+  };
   const selected = search.step ?? null;
   const pinned = search.cite ?? [];
 
@@ -80,6 +93,8 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
   };
   useHotkeys([
     { keys: "g t", does: "Timeline", run: () => onSearch({ tab: "timeline" }) },
+    ...(flow ? [{ keys: "g f", does: FLOW_NAMES[flow], run: () => onSearch({ tab: "flow" }) }] : []),
+    { keys: "g k", does: "Tokens", run: () => onSearch({ tab: "tokens" }) },
     { keys: "g s", does: "Sources", run: () => onSearch({ tab: "sources" }) },
     { keys: "g r", does: "Report", run: () => onSearch({ tab: "report" }) },
     { keys: "/", does: "Steer or follow up", run: () => document.getElementById("steer")?.focus() },
@@ -111,7 +126,7 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
         <div className="run-cols">
           {!narrow && <aside className="run-rail">{rail}</aside>}
           <main className="run-main">
-            <RunTabs tab={tab} report={report} onTab={(next) => onSearch({ tab: next })}>
+            <RunTabs tab={tab} names={names} report={report} onTab={(next) => onSearch({ tab: next })}>
               {narrow && (
                 <>
                   <button type="button" className="btn plain small" onClick={() => setSheet("plan")}>
@@ -146,6 +161,10 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
                   onShowAll={() => onSearch({ only: undefined })}
                 />
               )}
+              <Suspense fallback={<p className="quiet run-none">Loading…</p>}>
+                {tab === "flow" && <FlowView run={run} last={log.last} active={active} onPick={pick} />}
+                {tab === "tokens" && <TokensView run={run} active={active} onPick={pick} />}
+              </Suspense>
               {tab === "sources" && (
                 <SourcesView
                   report={report}

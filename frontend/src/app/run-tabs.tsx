@@ -2,21 +2,22 @@ import type { KeyboardEvent, ReactNode } from "react";
 import type { Report } from "@/shared/api/reports";
 import { TABS, type Tab } from "./search-params";
 
-const NAMES: Record<Tab, string> = { timeline: "Timeline", sources: "Sources", report: "Report" };
-
 interface RunTabsProps {
   tab: Tab;
+  /** Which views the run has, by name. */
+  names: Partial<Record<Tab, string>>;
   report: Report | null;
   onTab(tab: Tab): void;
   /** What stands at the end of the row. */
   children: ReactNode;
 }
 
-export function RunTabs({ tab, report, onTab, children }: RunTabsProps) {
+export function RunTabs({ tab, names, report, onTab, children }: RunTabsProps) {
+  const shown = TABS.filter((name) => names[name]);
   const keys = (event: KeyboardEvent) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!by) return;
-    const next = TABS[(TABS.indexOf(tab) + by + TABS.length) % TABS.length];
+    const next = shown[(shown.indexOf(tab) + by + shown.length) % shown.length];
     if (!next) return;
     onTab(next);
     document.getElementById(`tab-${next}`)?.focus();
@@ -25,7 +26,7 @@ export function RunTabs({ tab, report, onTab, children }: RunTabsProps) {
   return (
     <div className="run-tabs">
       <div role="tablist" aria-label="Views of the run" onKeyDown={keys}>
-        {TABS.map((name) => (
+        {shown.map((name) => (
           <button
             key={name}
             id={`tab-${name}`}
@@ -36,7 +37,7 @@ export function RunTabs({ tab, report, onTab, children }: RunTabsProps) {
             tabIndex={name === tab ? 0 : -1}
             onClick={() => onTab(name)}
           >
-            {NAMES[name]}
+            {names[name]}
             {name === "sources" && cited > 0 && <span className="num quiet"> {cited}</span>}
             {name === "report" && report && (
               <span className="run-tab-dot">

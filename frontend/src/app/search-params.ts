@@ -1,6 +1,6 @@
 /** What of a view stands in its address. Anything else a link holds is left out. Pure. */
 
-export const TABS = ["timeline", "sources", "report"] as const;
+export const TABS = ["timeline", "flow", "sources", "report", "tokens"] as const;
 export type Tab = (typeof TABS)[number];
 
 export interface RunSearch {

@@ -3,6 +3,7 @@
 import type { Source } from "@/shared/api/library";
 import type { Report } from "@/shared/api/reports";
 import type { RunDetail, Step } from "@/shared/api/runs";
+import type { Trajectory, Turn } from "@/shared/api/trajectories";
 
 export const RUN_ID = "00000000-0000-4000-8000-000000000001";
 export const THREAD_ID = "00000000-0000-4000-8000-000000000002";
@@ -94,6 +95,63 @@ export function aReport(part: Partial<Report> = {}): Report {
     limits: "No measurement was found.",
     written_by: "extractive",
     created_at: AT,
+    ...part,
+  };
+}
+
+export function aTrajectory(part: Partial<Trajectory> = {}): Trajectory {
+  return {
+    run_id: RUN_ID,
+    kind: "rollout",
+    graph: "agentflow",
+    outcome: "answered",
+    reward: 1,
+    group_id: null,
+    member: 0,
+    attempt: 1,
+    scores: [],
+    segments: [{ idx: 0, role: "planner", fracture: "root", parent: null, parent_tokens: null }],
+    turns: [aTurn()],
+    next: null,
+    ...part,
+  };
+}
+
+export function aTurn(part: Partial<Turn> = {}): Turn {
+  return {
+    seq: 2,
+    turn: 1,
+    segment: 0,
+    place: 0,
+    role: "planner",
+    engine: "policy",
+    model: "small@1",
+    policy: "small@1",
+    messages: [],
+    completion: "alpha b",
+    spans: [{ kind: "memory_edit", start_char: 0, end_char: 7, start_token: 0, end_token: 2 }],
+    tokens: {
+      offset: 0,
+      prompt_ids: [1, 2],
+      prompt_pieces: null,
+      completion_ids: [7, 8, 9],
+      completion_pieces: ["alpha", " b", ""],
+      logprobs: [-0.01, -1.2, -4],
+      mask: [true, false, true],
+      entropy: null,
+    },
+    trainable: "rl",
+    trainable_reason: "",
+    quarantine: "",
+    sampling: {},
+    finish: "stop",
+    done: false,
+    failed_attempts: 0,
+    prompt_tokens: 2,
+    completion_tokens: 3,
+    usd: 0,
+    checkpoint_id: null,
+    at: AT,
     ...part,
   };
 }

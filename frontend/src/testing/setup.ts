@@ -1,7 +1,10 @@
 import "@testing-library/jest-dom/vitest";
-import { cleanup } from "@testing-library/react";
+import { cleanup, configure } from "@testing-library/react";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
 import { server } from "./server";
+
+// A view that is loaded when it is first opened may take longer on a busy machine than the library's second.
+configure({ asyncUtilTimeout: 5_000 });
 
 // What jsdom lacks and the page asks for. Sizes are fixed, so that virtual lists have something to fill.
 class Sizes implements ResizeObserver {

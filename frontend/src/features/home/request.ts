@@ -36,8 +36,9 @@ function limit(text: string): number | null {
 function choice(written: string): EngineChoice {
   const text = written.trim();
   const cut = text.indexOf(":");
-  const [engine, model] = cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
-  return { engine, model, max_tokens: 2048, timeout_seconds: 120, api_base: "", options: {} };
+  const [named, model] = cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
+  const [engine = "", form = ""] = named.split("+");
+  return { engine, model, form, max_tokens: 2048, timeout_seconds: 120, api_base: "", options: {} };
 }
 
 export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {

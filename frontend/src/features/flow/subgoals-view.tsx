@@ -1,0 +1,58 @@
+import { useQuery } from "@tanstack/react-query";
+import { wholeStepsQuery } from "@/shared/api/flow";
+import type { RunDetail } from "@/shared/api/runs";
+import { counted } from "@/shared/format/numbers";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { bandsOf } from "./subgoal-bands";
+
+interface SubgoalsViewProps {
+  run: RunDetail;
+  last: number;
+  active: boolean;
+  onPick(seq: number): void;
+}
+
+/** The run's subgoals as bands over its turns, one under the other. */
+export function SubgoalsView({ run, last, active, onPick }: SubgoalsViewProps) {
+  const steps = useQuery(wholeStepsQuery(run.id, ["memory"], last, active));
+  const bands = bandsOf(steps.data ?? []);
+  const turns = bands.reduce((sum, band) => sum + band.turns.length, 0);
+  return (
+    <section className="flow" aria-label="Subgoals">
+      <ProblemNote error={steps.error} onRetry={() => steps.refetch()} />
+      {steps.isPending && <p className="quiet">Loading the subgoals…</p>}
+      {steps.data && turns === 0 && <p className="quiet">Its first subgoal appears here after its first turn.</p>}
+      {turns > 0 && (
+        <div className="band-strip" aria-hidden="true">
+          {bands.map((band) => (
+            <span key={band.number} style={{ flexGrow: band.turns.length }} title={band.subgoal} />
+          ))}
+        </div>
+      )}
+      <ol className="flow-list">
+        {bands.map((band) => (
+          <li key={band.number} className="band">
+            <h3>
+              <span className="mono quiet">{band.number}</span> {band.subgoal || "No subgoal"}
+              <span className="num quiet"> {counted(band.turns.length, "turn")}</span>
+            </h3>
+            <ol>
+              {band.turns.map((turn) => (
+                <li key={turn.seq}>
+                  <button type="button" onClick={() => onPick(turn.seq)}>
+                    <span className="num quiet">{turn.turn}</span>
+                    <span className="mono">{turn.tool}</span>
+                    <span className={turn.ok ? "band-found" : "band-found failed"}>
+                      {turn.finding}
+                      {turn.drifted && <em> (kept its subgoal, but wrote another)</em>}
+                    </span>
+                  </button>
+                </li>
+              ))}
+            </ol>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
