@@ -5,9 +5,10 @@ nothing but a page of runs and a batch of segments is in memory.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,27 +16,31 @@ from uuid import UUID
 
 from offing.core.episode import Dialogue, Episode, Talk
 from offing.core.errors import InvalidInput
-from offing.exports.format import Format, Options, Unit, open_sink
+from offing.core.packed import PackedSegment
+from offing.exports.format import Format, Options, Sink, Unit, open_sink
 from offing.services.pieces import Pieces, pieces_of
 from offing.services.views import cursor_of, place_of
 from offing.storage import stretches, trajectories, views
 from offing.storage.pool import Database
 from offing.storage.trajectories import Place, Query
 
-PAGE = 16
+PAGE = 64
 """Runs that are looked up at once."""
 
 SETTLING = timedelta(seconds=1)
 """How long after its time stamp a run may take to become visible; a cursor is never given out past such a gap."""
 
 
+Behind = tuple[Any, Place | None]
+"""A unit, and where to go on after it: behind the last run that is whole with it. None: none is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Portion:
     """What is to be written next."""
 
-    units: Sequence[Any]
-    places: Sequence[Place | None]
-    """Where to go on after each unit: behind the last run that is whole with it. None: none is."""
+    units: Callable[[], Sequence[Behind]]
+    """Makes what is to be written; work for a thread, beside the reading of the next portion."""
     place: Place | None
     """Where to go on after all of it."""
     runs: int = 0
@@ -107,15 +112,15 @@ async def export(
 ) -> Exported:
     """Everything that matches, as a file; it has its name only when it is whole."""
     place, runs, without, doubtful = place_of(cursor), 0, 0, 0
-    partial = out.with_name(out.name + ".part")
-    with partial.open("wb") as file:
+    unfinished = out.with_name(out.name + ".part")
+    with unfinished.open("wb") as file:
         sink = open_sink(format, file, options)
-        async for portion in portions(database, tenant, wanted, format.unit, options, place):
-            await asyncio.to_thread(sink.write, portion.units)
+        async for portion in _ahead(portions(database, tenant, wanted, format.unit, options, place)):
+            await asyncio.to_thread(_write, sink, portion)
             place, runs = portion.place, runs + portion.runs
             without, doubtful = without + portion.without_ids, doubtful + portion.quarantined
         sink.close()
-    partial.replace(out)
+    unfinished.replace(out)
     return Exported(sink.written, runs, without, doubtful, cursor_of(place) if place else None)
 
 
@@ -132,7 +137,7 @@ async def stream(
     found = portions(database, tenant, wanted, format.unit, options, place, most)
     try:
         async for portion in found:
-            for unit, behind in zip(portion.units, portion.places, strict=True):
+            for unit, behind in await asyncio.to_thread(portion.units):
                 sink.write((unit,))
                 *lines, last = file.getvalue().splitlines() or [b""]
                 file.seek(0)
@@ -165,6 +170,19 @@ async def trajectory(
     return Trajectory(Dialogue(episode, heads, shown, tools), pieces, following)
 
 
+async def _ahead(found: AsyncGenerator[Portion]) -> AsyncGenerator[Portion]:
+    """The same, with the next portion being read while one is used."""
+    coming = asyncio.ensure_future(anext(found, None))
+    try:
+        while (portion := await coming) is not None:
+            coming = asyncio.ensure_future(anext(found, None))
+            yield portion
+    finally:
+        coming.cancel()
+        await asyncio.gather(coming, return_exceptions=True)
+        await found.aclose()
+
+
 async def _bounded(database: Database, tenant: UUID, wanted: Query) -> Query:
     """The query up to now, waiting until everything that is stamped with an earlier time can be seen."""
     async with database.transaction(tenant) as connection:
@@ -185,8 +203,6 @@ async def _rows(
     options: Options,
     place: Place | None,
 ) -> AsyncGenerator[Portion]:
-    from offing.core.rows import merged  # needs numpy, which the platform itself does without
-
     episodes = {episode.run: episode for episode in page}
     async with database.transaction(tenant) as connection:
         batches = await trajectories.batches(connection, list(episodes), wanted.roles)
@@ -195,16 +211,30 @@ async def _rows(
     for batch in batches:
         async with database.transaction(tenant) as connection:
             segments = await stretches.segments(connection, batch)
-        rows, places = list[Any](), list[Place | None]()
-        for run, segment in segments:
-            made = merged(episodes[run], segment, quarantined=options.quarantined)
-            before = place
-            place = _place(episodes[run]) if segment.head.idx == last[run] else before
-            rows += made
-            places += _behind(len(made), before, place)
+        whole = {(run, s.head.idx): _place(episodes[run]) for run, s in segments if s.head.idx == last[run]}
         doubtful = sum(bool(why) for _, segment in segments for why in segment.turns.quarantine)
-        yield Portion(rows, places, place, quarantined=doubtful)
-    yield Portion((), (), _place(page[-1]), len(page), without)
+        made = partial(_merged, segments, episodes, whole, place, quarantined=options.quarantined)
+        place = list(whole.values())[-1] if whole else place
+        yield Portion(made, place, quarantined=doubtful)
+    yield Portion(tuple, _place(page[-1]), len(page), without)
+
+
+def _merged(
+    segments: Sequence[tuple[UUID, PackedSegment]],
+    episodes: Mapping[UUID, Episode],
+    whole: Mapping[tuple[UUID, int], Place],
+    place: Place | None,
+    *,
+    quarantined: bool,
+) -> list[Behind]:
+    """Rows of segments. `whole`: those with which a run is; `place`: where to go on before the first."""
+    from offing.core.rows import merged  # needs numpy, which the platform itself does without
+
+    rows: list[Behind] = []
+    for run, segment in segments:
+        before, place = place, whole.get((run, segment.head.idx), place)
+        rows += _behind(merged(episodes[run], segment, quarantined=quarantined), before, place)
+    return rows
 
 
 async def _dialogues(
@@ -217,7 +247,8 @@ async def _dialogues(
             tools = await trajectories.tools(connection, episode.run)
         doubtful = sum(bool(turn.quarantine) for turn in turns)
         place = _place(episode)
-        yield Portion((Dialogue(episode, heads, turns, tools),), (place,), place, 1, quarantined=doubtful)
+        made = ((Dialogue(episode, heads, turns, tools), place),)
+        yield Portion(partial(tuple, made), place, 1, quarantined=doubtful)
 
 
 async def _preferences(
@@ -234,7 +265,7 @@ async def _preferences(
     async with database.transaction(tenant) as connection:
         found = [p for group in new for p in await stretches.preferences(connection, group, wanted.roles)]
     place = _place(page[-1])
-    return Portion(found, _behind(len(found), before, place), place, len(page))
+    return Portion(partial(_behind, found, before, place), place, len(page))
 
 
 def _all_pieces(turns: Sequence[Talk], places: dict[str, str]) -> dict[int, Pieces]:
@@ -242,9 +273,13 @@ def _all_pieces(turns: Sequence[Talk], places: dict[str, str]) -> dict[int, Piec
     return {seq: pieces for seq, pieces in found.items() if pieces is not None}
 
 
-def _behind(units: int, before: Place | None, after: Place | None) -> list[Place | None]:
-    """Where to go on after each of so many units, the last of which makes something whole."""
-    return [*[before] * (units - 1), after][:units]
+def _write(sink: Sink, portion: Portion) -> None:
+    sink.write([unit for unit, _ in portion.units()])
+
+
+def _behind(units: Sequence[Any], before: Place | None, after: Place | None) -> list[Behind]:
+    """Units of which the last makes something whole."""
+    return [(unit, after if nth == len(units) else before) for nth, unit in enumerate(units, 1)]
 
 
 def _place(episode: Episode) -> Place:

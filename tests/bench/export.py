@@ -1,0 +1,164 @@
+"""Exporting rollouts: MB of stored token columns a second, beside a bare `COPY` of the very same rows.
+
+Servers of its own; rows are laid down by SQL, because how they came there is measured elsewhere.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from itertools import product
+from pathlib import Path
+from typing import LiteralString
+
+import numpy as np
+import psycopg
+
+from offing.clock import new_id
+from offing.exports.format import Options, named
+from offing.local import local_servers
+from offing.resources import migrations_dir
+from offing.services import trajectories
+from offing.settings import Settings
+from offing.storage.migrate import LOCAL_TENANT, migrate
+from offing.storage.pool import Database
+from offing.storage.trajectories import Query
+from tests.bench.figures import Figure
+
+ROLLOUTS, TURNS = 1000, 20
+
+PROMPT, COMPLETION = 200, 64
+"""Tokens that each turn adds."""
+
+REPEATS = 5
+
+LAID: LiteralString = """
+    set search_path = app;
+    set session_replication_role = replica;
+    insert into batch (id, tenant_id, request) values ('{batch}', '{tenant}', '{{}}');
+    insert into task (id, tenant_id, dataset, question, content_sha256)
+      values ('{batch}', '{tenant}', 'bench', 'Why?', 'x');
+    insert into rollout_group (id, tenant_id, batch_id, task_id, graph, graph_version, engines, scorers, size, seed,
+                               attempts)
+      values ('{batch}', '{tenant}', '{batch}', '{batch}', 'agentflow', '1', '{{}}', '[]', {rollouts}, 1, 1);
+    create temporary table made as select gen_random_uuid() as id, n from generate_series(1, {rollouts}) n;
+    insert into thread (id, tenant_id, title) select id, '{tenant}', '' from made;
+    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
+                     status, kind, ended_at)
+      select id, '{tenant}', id, 'agentflow', '1', 'Why?', '{{}}', '{{}}', '', '{{"turns": 3}}', 'done', 'rollout',
+             clock_timestamp() - interval '1 hour' from made;
+    insert into rollout (run_id, group_id, tenant_id, member, outcome, reward, settled_at)
+      select id, '{batch}', '{tenant}', n, 'answered', 1, clock_timestamp() - interval '1 hour' from made;
+    insert into segment (run_id, idx, tenant_id, role, fracture) select id, 0, '{tenant}', 'planner', 'root' from made;
+    insert into step (run_id, seq, tenant_id, fence, kind, label, title, turn, payload)
+      select id, t, '{tenant}', 1, 'plan', 'plan', 'a plan', t, '{{}}' from made, generate_series(1, {turns}) t;
+    insert into span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
+      select id, t, s, '{tenant}', 'action', s * 20, s * 20 + 20, s * 20, s * 20 + 20
+        from made, generate_series(1, {turns}) t, generate_series(0, 1) s;
+"""
+
+TURN = """
+    insert into app.turn (run_id, seq, tenant_id, role, engine, prompt, completion, sampling, trainable, segment, place,
+                          prompt_offset, prompt_ids, completion_ids, logprobs, entropy, mask, policy)
+    select id, %(seq)s, %(tenant)s, 'planner', 'policy', '[]', 'text', '{"temperature": 1.0, "top_p": 1.0}', 'rl', 0,
+           %(seq)s - 1, %(offset)s, %(prompt)s, %(completion)s, %(logprobs)s, %(entropy)s, %(mask)s, 'planner@1'
+      from made where n = %(n)s
+"""
+
+SIZE: LiteralString = """
+    select sum(octet_length(prompt_ids) + octet_length(completion_ids) + octet_length(logprobs)
+               + octet_length(entropy) + octet_length(mask)) from app.turn
+"""
+
+BARE: LiteralString = """
+    copy (select turn.* from app.turn join app.rollout using (run_id) where settled_at is not null) to stdout
+"""
+
+
+def lay_down(owner_url: str) -> int:
+    """Rollouts of random tokens; the bytes of their token columns."""
+    draw = np.random.default_rng(0)
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        filled = LAID.format(batch=new_id(), tenant=LOCAL_TENANT, rollouts=ROLLOUTS, turns=TURNS)
+        owner.execute(filled)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        with owner.cursor() as cursor:
+            places = product(range(1, ROLLOUTS + 1), range(1, TURNS + 1))
+            cursor.executemany(TURN, (_turn(draw, n, seq) for n, seq in places))
+        owner.execute("analyze")
+        row = owner.execute(SIZE).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def _turn(draw: np.random.Generator, n: int, seq: int) -> dict[str, object]:
+    return {
+        "n": n,
+        "seq": seq,
+        "tenant": LOCAL_TENANT,
+        "offset": (seq - 1) * (PROMPT + COMPLETION),
+        "prompt": draw.integers(0, 150_000, PROMPT, np.int32).tobytes(),
+        "completion": draw.integers(0, 150_000, COMPLETION, np.int32).tobytes(),
+        "logprobs": (-draw.random(COMPLETION, np.float32)).tobytes(),
+        "entropy": draw.random(COMPLETION, np.float32).tobytes(),
+        "mask": b"\xff" * (COMPLETION // 8),
+    }
+
+
+async def bare(app_url: str, format: LiteralString = "") -> None:
+    """The same rows as the database gives them out, thrown away."""
+    async with await psycopg.AsyncConnection.connect(app_url) as connection, connection.cursor() as cursor:
+        await connection.execute(f"set app.tenant = '{LOCAL_TENANT}'".encode())
+        async with cursor.copy(BARE + format) as copy:
+            async for _ in copy:
+                pass
+
+
+async def ours(database: Database, format: str, folder: Path) -> None:
+    out = folder / f"export.{format}"
+    await trajectories.export(database, LOCAL_TENANT, Query(), named(format), Options(), None, out)
+
+
+async def _seconds(work: Callable[[], Awaitable[None]]) -> float:
+    began = time.perf_counter()
+    await work()
+    return time.perf_counter() - began
+
+
+async def _measured(app_url: str, folder: Path) -> dict[str, float]:
+    """Best seconds of each, taken in turns."""
+    best: dict[str, float] = {}
+    async with Database(app_url, most=2) as database:
+        ways: dict[str, Callable[[], Awaitable[None]]] = {
+            "copy": lambda: bare(app_url),
+            "binary": lambda: bare(app_url, " (format binary)"),
+            **{f: lambda f=f: ours(database, f, folder) for f in ("parquet", "verl", "tinker")},
+        }
+        for _ in range(REPEATS):
+            for name, work in ways.items():
+                best[name] = min(best.get(name, 1e9), await _seconds(work))
+    return best
+
+
+def export_speed() -> list[Figure]:
+    with (
+        tempfile.TemporaryDirectory(prefix="offing-bench-") as home,
+        local_servers(Settings(home=Path(home), database_url=None, redis_url=None), durable=False) as servers,
+    ):
+        migrate(
+            servers.owner_url, folder=migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
+        )
+        size = lay_down(servers.owner_url)
+        best = asyncio.run(_measured(servers.app_url, Path(home)))
+    return [
+        _figure(f"export as {name}, {ROLLOUTS} rollouts of {TURNS} turns, beside a bare COPY", size, best, name, "copy")
+        for name in ("parquet", "verl", "tinker")
+    ] + [_figure("export as parquet, beside a bare COPY in binary form", size, best, "parquet", "binary", aimed=False)]
+
+
+def _figure(what: str, size: int, best: dict[str, float], name: str, beside: str, *, aimed: bool = True) -> Figure:
+    ours, theirs = (size / best[way] / 1e6 for way in (name, beside))
+    columns = name != "tinker" and aimed
+    return Figure(
+        what, f"{ours:.0f} MB/s", f"{theirs:.0f} MB/s", f"{ours / theirs:.2f}",
+        "at least 0.5" if columns else "", ours >= theirs / 2 if columns else None,
+    )  # fmt: skip
