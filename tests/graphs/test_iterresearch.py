@@ -142,6 +142,23 @@ async def test_after_a_budget_is_spent_no_engine_is_asked(reason: StopReason) ->
     assert any("Nothing is known yet." in s.text for s in ctx.report.sentences())
 
 
+async def test_a_model_free_run_that_is_cut_off_reports_its_quotes_and_not_its_own_list() -> None:
+    ctx = run(stops=[None, None, None, StopReason.TIME_LIMIT])
+    await carry_out(ctx, graph)
+    assert ctx.report.citations
+    assert "the time was over" in ctx.report.limits
+    assert "search_library" not in str(ctx.report.sections)
+
+
+async def test_a_call_that_a_wish_to_write_kept_from_being_made_is_told_as_not_made() -> None:
+    stops = [None, None, None, StopReason.ASKED_TO_WRITE, StopReason.ASKED_TO_WRITE]
+    ctx = run(stops=stops, engines={"researcher": answers_after(100)})
+    await carry_out(ctx, graph)
+    assert len(ctx.calls) == 1
+    assert ctx.given[-1][1].result is None
+    assert "It was not made." in ctx.prompts[-1][1][1].text
+
+
 @pytest.mark.parametrize("asked", [1, 2, 3])
 async def test_a_person_who_asks_for_what_there_is_gets_the_answer_of_a_final_round(asked: int) -> None:
     stops = [None] * asked + [StopReason.ASKED_TO_WRITE] * 2

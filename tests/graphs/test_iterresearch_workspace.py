@@ -14,6 +14,7 @@ from offing.models.structured import parse_output
 from offing.sdk import Message, ReportDraft, Seat, SpanKind, Unusable
 from offing.world.compact import VOCABULARY
 from offing_graphs.iterresearch import graph, ledger, nodes, prompts
+from offing_graphs.iterresearch.compact import COMPACT
 from offing_graphs.iterresearch.plain import PLAIN
 from offing_graphs.iterresearch.shapes import (
     ANSWERS,
@@ -328,6 +329,26 @@ async def test_a_small_planner_reads_and_writes_words_of_its_vocabulary() -> Non
             assert len(words) < 256
 
 
+@pytest.mark.parametrize(
+    ("stage", "text"),
+    [
+        (Stage.FIRST, "answer"),
+        (Stage.FINAL, "t0 r0 e0"),
+        (Stage.MIDDLE, "t0 r0"),
+        (Stage.MIDDLE, "t0 r0 e9"),
+        (Stage.MIDDLE, "answer answer"),
+        (Stage.MIDDLE, ""),
+    ],
+)
+def test_a_small_planner_is_held_to_the_round(stage: Stage, text: str) -> None:
+    question = held_out(200)[0].question
+    given_ = Workspace(question=question, stage=stage)
+    assert isinstance(COMPACT.parse(text, given_), Unusable)
+    allowed = "answer" if stage is Stage.FINAL else "t0 r0 e0"
+    assert isinstance(COMPACT.parse(allowed, given_), Round)
+    assert ("stop" in said(COMPACT.render(given_)).split()) == (stage is Stage.FINAL)
+
+
 # The model-free researcher's own report.
 
 TEXT = st.text(min_size=1, max_size=60).map(lambda t: " ".join(t.split())).filter(bool)
@@ -366,6 +387,6 @@ def test_a_report_that_would_be_too_long_leaves_out_what_can_be_made_again_and_s
     ]
     report = ledger.written(EMPTY, long, None, ())
     assert tokens_of(report) <= REPORT_TOKENS
-    assert "earlier steps are left out" in report
+    assert f"({199 - len(ledger.read(report, ())[0])} earlier steps are left out.)" in report
     assert ledger.read(report, ())[0][-1] == long[-1]
     assert round_of(Stage.MIDDLE, report=report, action=Call(tool="t", args={}))

@@ -47,7 +47,7 @@ async def research(state: State, runtime: "Runtime[Any]") -> Update:
     await ctx.record(_report_step(reply.output, turn))
     newest = await _newest_message(ctx, heard)
     stop = _ending(reply.output, reason, ctx.run.budget.turns <= turn, spoken_to=newest > heard)
-    return {"turn": turn, "round": reply.seq, "tool": 0, "heard": heard, "stop": stop}
+    return {"turn": turn, "round": reply.seq, "heard": heard, "stop": stop}
 
 
 async def act(state: State, runtime: "Runtime[Any]") -> Update:
