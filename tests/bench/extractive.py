@@ -1,6 +1,7 @@
 """Judges whole reports of the model-free engine, on questions whose good answers are known.
 
-    .venv/bin/python -m tests.bench.extractive [--folder demo|readmes] [--misses] [--all-misses] [--show WORDS]
+    .venv/bin/python -m tests.bench.extractive [--graph NAME] [--folder demo|readmes] [--misses] [--all-misses]
+        [--show WORDS]
 
 Documents: `deploy/fetch-demo-docs`, and the READMEs of `frontend/node_modules` (`make setup`). Questions:
 `extractive.toml` beside this file. Runs the real graph on the stand-in context of `tests/graphs`: no servers, and a
@@ -20,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from offing.core.report import Citation, Report, Sentence
-from offing_graphs.agentflow import graph
+from offing.sdk import Graph
+from offing.services.graphs import installed
 from tests.graphs.stand_in import Library, StandIn, carry_out
 
 HERE = Path(__file__).parent
@@ -81,8 +83,8 @@ def _flat(text: str) -> str:
     return " ".join(text.replace("\n>", "\n").split())
 
 
-async def outcome(library: Library, question: Question) -> Outcome:
-    """One run of the graph, timed."""
+async def outcome(library: Library, question: Question, graph: Graph) -> Outcome:
+    """One run of a graph, timed."""
     ctx = StandIn(library, question.ask)
     start = time.perf_counter()
     await carry_out(ctx, graph)
@@ -166,7 +168,8 @@ async def measure(folder: str, options: argparse.Namespace) -> None:
     asked = [q for q in questions(folder) if options.show.lower() in q.ask.lower()]
     documents = library(folder)
     checked(documents, asked)
-    outcomes = [await outcome(documents, q) for q in asked]
+    graph = installed()[options.graph]
+    outcomes = [await outcome(documents, q, graph) for q in asked]
     for o in outcomes:
         wrong = o.quoted < 1 if o.question.gold else o.report.reason == ANSWERED
         asked_for = options.all_misses or (options.misses and not o.question.unseen)
@@ -177,6 +180,7 @@ async def measure(folder: str, options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graph", default="agentflow", choices=sorted(installed()))
     parser.add_argument("--folder", choices=("demo", "readmes"))
     parser.add_argument("--misses", action="store_true")
     parser.add_argument("--all-misses", action="store_true")
