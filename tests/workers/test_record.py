@@ -13,7 +13,7 @@ from offing.services.runs import RunRequest, submit
 from offing.storage import segments
 from offing.storage.runs import RunRow
 from offing.storage.segments import StoredSegment, StoredTurn
-from tests.wire.policies import Policies, Says, logprob
+from tests.wire.policies import ROLES, Policies, Says, logprob, rendered
 from tests.wire.server import WireServer
 from tests.workers import recording
 from tests.workers.conftest import Platform, StartWorker
@@ -83,6 +83,14 @@ def assert_exact(turns: list[StoredTurn], chats: Sequence[Mapping[str, Any]]) ->
         assert [m.text for m in turn.messages] == sent
 
 
+def assert_rendered(turns: list[StoredTurn]) -> None:
+    """Each prompt's ids say what its messages say, no more and no less."""
+    for turn in turns:
+        assert turn.tokens is not None
+        messages = [{"role": m.role, "content": m.text} for m in turn.messages]
+        assert list(turn.tokens.prompt_ids) == [*rendered(messages), ROLES["assistant"]]
+
+
 @pytest.mark.parametrize("durability", ["sync", "exit"])
 async def test_growth_edits_and_rebuilds_become_segments_with_exact_tokens(
     platform: Platform, start_worker: StartWorker, durability: str
@@ -94,6 +102,7 @@ async def test_growth_edits_and_rebuilds_become_segments_with_exact_tokens(
     assert run.status is RunStatus.DONE
     assert shape(found) == SHAPE
     assert_exact(turns, policies.chats)
+    assert_rendered(turns)
     assert {turn.trainable for turn in turns} == {"rl"}
     assert [turn.done for turn in turns] == [False] * 10 + [True] * 2
     assert [(s.kind, s.start_token, s.end_token) for s in turns[0].spans] == [("action", 0, 8)]
