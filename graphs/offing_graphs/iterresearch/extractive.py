@@ -3,7 +3,9 @@
 It remembers nothing but its own report: the steps that stand there are read back, and passages come by their ids.
 """
 
-from offing.sdk import ReportDraft, shortened
+from typing import Any
+
+from offing.sdk import shortened
 from offing_graphs.extractive import report as extractive_report
 from offing_graphs.extractive.agenda import Agenda, Move, agenda, asked_for
 from offing_graphs.extractive.analysis import analysis_of
@@ -20,13 +22,12 @@ def researcher(given: Workspace) -> Round:
     evidence = _evidence(given)
     taken = _taken(given, parts)
     now = agenda(given.question, parts, taken, evidence, given.tools)
-    case = {"question": given.question, "earlier": given.earlier, "wishes": given.wishes}
-    draft = extractive_report.report(
-        WriterInput(**case, analysis=analysis, memory=taken, evidence=evidence, reason="")  # pyright: ignore[reportArgumentType]
-    )
+    case: dict[str, Any] = {"question": given.question, "earlier": given.earlier, "wishes": given.wishes}
+    drawn = WriterInput(**case, analysis=analysis, memory=taken, evidence=evidence, reason="")
+    draft = extractive_report.report(drawn)
     if given.stage is Stage.FINAL or (given.stage is Stage.MIDDLE and _enough(now)):
         report = ledger.written(draft, taken, None, parts)
-        return round_of(given.stage, think=_why(now), report=report, answer=draft, answered=_answered(now, draft))
+        return round_of(given.stage, think=_why(now), report=report, answer=draft, answered=_answered(now))
     move = now.moves[0] if now.moves else _anything(given)
     call = _call(move, given, evidence)
     then = Record(turn=0, sub_goal=_goal(move), tool=call.tool, args=call.args, status="", finding="")
@@ -81,7 +82,7 @@ def _enough(now: Agenda) -> bool:
     return not now.moves or (now.covered and not any(move.needed for move in now.moves))
 
 
-def _answered(now: Agenda, draft: ReportDraft) -> bool:
+def _answered(now: Agenda) -> bool:
     return any(s.covered for s in now.standings)
 
 
