@@ -163,6 +163,13 @@ async def test_giving_up_is_nothing_found() -> None:
     assert ctx.report.status == "partial"
 
 
+async def test_an_answer_that_stands_on_nothing_is_no_complete_report() -> None:
+    ctx = run(engines={"agent": says(switch("a", ANSWER))})
+    await carry_out(ctx, graph)
+    assert ctx.report.reason == StopReason.NOTHING_FOUND
+    assert ctx.report.status == "partial"
+
+
 async def test_a_limit_with_nothing_found_is_said_and_not_written_by_a_model() -> None:
     ctx = run(
         budget=Budget(turns=1), engines={"agent": says(switch("a", Action(tool="search_library", args={"query": "q"})))}

@@ -59,13 +59,11 @@ async def act(state: State, runtime: "Runtime[Any]") -> Update:
 async def report(state: State, runtime: "Runtime[Any]") -> Update:
     """The report, whatever ended the run; its delivery is the run's last act."""
     ctx: RunContext = runtime.context
-    reason = StopReason(state["stop"])
-    if state["answer"] and state["answer"] == state["said"] and reason not in FORCED:
-        output = await said(ctx, state["answer"])
-        return await _delivered(ctx, output.action.report, reason)
     heard = await newest_message(ctx, state["heard"])
-    given = await read(ctx, state, turn=state["turn"] + 1, heard=heard, reason=reason)
-    reason = _final_reason(given, reason)
+    given = await read(ctx, state, turn=state["turn"] + 1, heard=heard, reason=state["stop"])
+    reason = _final_reason(given, StopReason(state["stop"]))
+    if state["answer"] and state["answer"] == state["said"] and reason not in FORCED:
+        return await _delivered(ctx, (await said(ctx, state["answer"])).action.report, reason)
     if reason not in FORCED or not _found(given):
         return await _delivered(ctx, model_free_report(given, reason), reason)
     reply = await ctx.call(AGENT, given)
@@ -99,6 +97,7 @@ def _found(given: AgentInput) -> bool:
 
 
 def _final_reason(given: AgentInput, reason: StopReason) -> StopReason:
-    """The reason as the report states it: a run that looked and has nothing says so."""
+    """The reason as the report states it: a run that has nothing to stand on says so."""
     looked = any(r.status == "ok" for r in given.memory)
-    return StopReason.NOTHING_FOUND if reason is StopReason.TURN_LIMIT and looked and not _found(given) else reason
+    ended = reason is StopReason.ANSWERED or (reason is StopReason.TURN_LIMIT and looked)
+    return StopReason.NOTHING_FOUND if ended and not _found(given) else reason
