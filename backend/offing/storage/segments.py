@@ -4,7 +4,7 @@ The only home of putting together what `turns` stores once a segment. Knows noth
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -169,7 +169,7 @@ class _Growing:
 async def turns_of(connection: Connection, run: UUID) -> list[StoredTurn]:
     """All turns of a run in the order of their steps, those of engines without text included. Empty: there are none."""
     rows = await (await connection.execute(TURNS, (run,))).fetchall()
-    return await _turns(connection, run, rows)
+    return await _turns(connection, run, rows, await _spans(connection, run))
 
 
 async def segments_of(connection: Connection, run: UUID) -> list[StoredSegment]:
@@ -189,7 +189,7 @@ async def tails_of(connection: Connection, run: UUID) -> tuple[int, dict[str, Ta
     """The number of the next segment of a run, and where each role's latest one ends."""
     row = await (await connection.execute(COUNT, (run,))).fetchone()
     rows = await (await connection.execute(LAST_SEGMENTS, {"run": run})).fetchall()
-    return (row[0] if row else 0), {turn.role: _tail(turn) for turn in await _turns(connection, run, rows)}
+    return (row[0] if row else 0), {turn.role: _tail(turn) for turn in await _turns(connection, run, rows, {})}
 
 
 def _tail(turn: StoredTurn) -> Tail:
@@ -198,14 +198,20 @@ def _tail(turn: StoredTurn) -> Tail:
     return Tail(turn.segment or 0, turn.place, turn.seq, turn.messages, turn.completion, ids)
 
 
-async def _turns(connection: Connection, run: UUID, rows: Sequence[tuple[Any, ...]]) -> list[StoredTurn]:
+async def _spans(connection: Connection, run: UUID) -> dict[int, list[StoredSpan]]:
+    spans: dict[int, list[StoredSpan]] = {}
+    for seq, *span in await (await connection.execute(SPANS, (run,))).fetchall():
+        spans.setdefault(seq, []).append(StoredSpan(*span))
+    return spans
+
+
+async def _turns(
+    connection: Connection, run: UUID, rows: Sequence[tuple[Any, ...]], spans: Mapping[int, Sequence[StoredSpan]]
+) -> list[StoredTurn]:
     """Rows of `TURN_COLUMNS` with all turns of each segment that occurs, by seq."""
     if not rows:
         return []
     bodies = await _bodies(connection, run, rows)
-    spans: dict[int, list[StoredSpan]] = {}
-    for seq, *span in await (await connection.execute(SPANS, (run,))).fetchall():
-        spans.setdefault(seq, []).append(StoredSpan(*span))
     segments: dict[int, _Growing] = {}
     return [_turn(row, segments, bodies, tuple(spans.get(row[0], ()))) for row in rows]
 
