@@ -67,7 +67,7 @@ async def _nothing(state: Seen) -> Seen:
     return {"seen": state["seen"] + 1}
 
 
-def _until_500(state: Seen) -> str:
+async def _until_500(state: Seen) -> str:
     return "a" if state["seen"] < 500 else END
 
 
@@ -120,7 +120,7 @@ async def _write(state: Turn, runtime: Runtime[Any]) -> dict[str, Any]:
     return {}
 
 
-def _until_budget(state: Turn, runtime: Runtime[Any]) -> str:
+async def _until_budget(state: Turn, runtime: Runtime[Any]) -> str:
     return "write" if state["turn"] >= runtime.context.run.budget.turns else "speak"
 
 

@@ -31,7 +31,7 @@ def build() -> Any:
 
 
 def _unless_stopped(following: str) -> Any:
-    def next_node(state: State) -> str:
+    async def next_node(state: State) -> str:  # LangGraph runs what is not async on another thread
         return "generator" if state["stop"] else following
 
     return next_node

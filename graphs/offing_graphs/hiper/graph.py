@@ -27,14 +27,14 @@ def build() -> Any:
     return graph
 
 
-def _after_agent(state: State) -> str:
+async def _after_agent(state: State) -> str:
     """An answer to which a person had something to say is followed by another turn."""
     if state["stop"]:
         return "report"
     return "agent" if state["answer"] == state["said"] else "act"
 
 
-def _after_act(state: State) -> str:
+async def _after_act(state: State) -> str:
     return "report" if state["stop"] else "agent"
 
 

@@ -33,7 +33,7 @@ def build(config: Config = EDITING) -> Any:
     return graph
 
 
-def _next(state: State) -> str:
+async def _next(state: State) -> str:
     return "finish" if state["stop"] else state["next"] or "agent"
 
 
