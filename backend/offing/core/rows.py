@@ -21,6 +21,7 @@ Small = npt.NDArray[np.int16]
 Tiny = npt.NDArray[np.int8]
 Bits = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
+Places = npt.NDArray[np.int64]
 
 NO_SPAN = -1
 
@@ -106,26 +107,26 @@ class _Laid:
         completions = np.array(segment.completion_counts, np.int64)
         self.starts = np.concatenate(([0], np.cumsum(prompts + completions)))
         self.heads = self.starts[:-1] + prompts
-        sampled = np.repeat(np.tile([False, True], len(turns)), np.stack((prompts, completions), 1).ravel())
+        before = np.cumsum(completions) - completions
+        sampled: Places = np.arange(int(completions.sum())) + np.repeat(self.heads - before, completions)
         self.ids = np.frombuffer(segment.ids, "<i4")
         judged = zip(segment.trainable, turns.quarantine, strict=True)
         wanted = [use == "rl" and (quarantined or not doubt) for use, doubt in judged]
+        trained = _bits(segment.mask, completions) & np.repeat(np.array(wanted, np.bool_), completions)
         self.mask = np.zeros(len(self.ids), np.bool_)
-        self.mask[sampled] = _bits(segment.mask, completions) & np.repeat(np.array(wanted, np.bool_), completions)
+        self.mask[sampled] = trained
         self.logprobs = np.zeros(len(self.ids), np.float32)
-        self.logprobs[sampled] = np.frombuffer(segment.logprobs, "<f4")
-        self.logprobs[~self.mask] = 0
-        self.entropy = self._entropy(sampled, completions)
+        self.logprobs[sampled] = np.where(trained, np.frombuffer(segment.logprobs, "<f4"), np.float32(0))
+        self.entropy = self._entropy(sampled, trained, completions)
         self.index = np.repeat(np.arange(len(turns), dtype=np.int16), prompts + completions)
         self.kinds = self._kinds()
 
-    def _entropy(self, sampled: Bits, completions: npt.NDArray[np.int64]) -> Floats:
+    def _entropy(self, sampled: Places, trained: Bits, completions: Places) -> Floats:
         entropy = np.full(len(self.ids), np.nan, np.float32)
         if self.segment.entropy:
-            given = sampled.copy()
-            given[sampled] = np.repeat(np.array(self.segment.entropy_counts) > 0, completions)
-            entropy[given] = np.frombuffer(self.segment.entropy, "<f4")
-            entropy[~self.mask] = np.nan
+            given = np.repeat(np.array(self.segment.entropy_counts) > 0, completions)
+            stored = np.frombuffer(self.segment.entropy, "<f4")
+            entropy[sampled[given]] = np.where(trained[given], stored, np.float32(np.nan))
         return entropy
 
     def _kinds(self) -> Tiny:
@@ -169,7 +170,7 @@ def _after(known: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.concatenate((known, new)) if len(known) else new
 
 
-def _bits(packed: bytes, counts: npt.NDArray[np.int64]) -> Bits:
+def _bits(packed: bytes, counts: Places) -> Bits:
     """The mask of all completion ids; turns begin with bytes of their own."""
     bits = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little").astype(np.bool_)
     starts = np.concatenate(([0], np.cumsum((counts + 7) // 8 * 8)))[:-1]

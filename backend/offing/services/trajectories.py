@@ -17,7 +17,7 @@ from uuid import UUID
 from offing.core.episode import Dialogue, Episode, Talk
 from offing.core.errors import InvalidInput
 from offing.core.packed import PackedSegment
-from offing.exports.format import Format, Options, Sink, Unit, open_sink
+from offing.exports.format import Format, Options, Unit, open_sink
 from offing.services.pieces import Pieces, pieces_of
 from offing.services.views import cursor_of, place_of
 from offing.storage import stretches, trajectories, views
@@ -115,10 +115,14 @@ async def export(
     unfinished = out.with_name(out.name + ".part")
     with unfinished.open("wb") as file:
         sink = open_sink(format, file, options)
+        writing: asyncio.Future[None] = asyncio.ensure_future(asyncio.sleep(0))
         async for portion in _ahead(portions(database, tenant, wanted, format.unit, options, place)):
-            await asyncio.to_thread(_write, sink, portion)
+            units = await asyncio.to_thread(portion.units)
+            await writing
+            writing = asyncio.ensure_future(asyncio.to_thread(sink.write, [u for u, _ in units]))  # noqa: RUF006
             place, runs = portion.place, runs + portion.runs
             without, doubtful = without + portion.without_ids, doubtful + portion.quarantined
+        await writing
         sink.close()
     unfinished.replace(out)
     return Exported(sink.written, runs, without, doubtful, cursor_of(place) if place else None)
@@ -271,10 +275,6 @@ async def _preferences(
 def _all_pieces(turns: Sequence[Talk], places: dict[str, str]) -> dict[int, Pieces]:
     found = {turn.seq: pieces_of(turn, places[turn.policy]) for turn in turns if turn.policy in places}
     return {seq: pieces for seq, pieces in found.items() if pieces is not None}
-
-
-def _write(sink: Sink, portion: Portion) -> None:
-    sink.write([unit for unit, _ in portion.units()])
 
 
 def _behind(units: Sequence[Any], before: Place | None, after: Place | None) -> list[Behind]:
