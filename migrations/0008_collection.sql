@@ -20,6 +20,10 @@ create index batch_by_time on app.batch (tenant_id, created_at desc, id desc);
 
 alter table app.rollout_group add unique (batch_id, task_id);
 
+-- The tenant is in it because the planner would else read all of a tenant's rollouts beside it, until there are statistics.
+alter table app.rollout drop constraint rollout_group_id_member_attempt_key,
+  add constraint rollout_of_group unique (group_id, tenant_id, member, attempt);
+
 -- When an ended rollout is looked at: at once, and again after a scorer's failure -------------------------------------
 
 alter table app.rollout add column due_at timestamptz;   -- null: its run has not ended

@@ -47,7 +47,7 @@ class Heard:
 
 
 def a_task(question: str = "What is the capital of Nowhere?", **more: Any) -> TaskSpec:
-    return TaskSpec(**({"question": question, "answers": [SECRET]} | more))
+    return TaskSpec.model_validate({"question": question, "answers": [SECRET]} | more)
 
 
 @dataclass
@@ -67,7 +67,18 @@ class Collector:
         **more: Any,
     ) -> Created:
         stored = await tasks.store(self.database, self.tenant, "test", specs or [a_task()])
-        request = BatchRequest("counting", stored.ids, size, engines or {}, scorers, budget=Budget(turns=2), **more)
+        return await self.collect_ids(stored.ids, size, scorers, engines, **more)
+
+    async def collect_ids(
+        self,
+        ids: Sequence[UUID],
+        size: int = 1,
+        scorers: Sequence[ScorerSpec] | None = None,
+        engines: Mapping[str, EngineChoice] | None = None,
+        **more: Any,
+    ) -> Created:
+        given: dict[str, Any] = {"budget": Budget(turns=2), **more}
+        request = BatchRequest("counting", ids, size, engines or {}, scorers, **given)
         return await rollouts.create(self.database, self.hints, self.tenant, request, graphs=installed(ALL_GRAPHS))
 
     async def end(

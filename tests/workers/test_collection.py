@@ -1,6 +1,7 @@
 """Rollouts are settled once, whatever happens to whoever settles them; faults leave their group, and are no zeros."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from offing.core.trajectory import Outcome
 from offing.scorers import exact_match
 from offing.services import policies, rollouts, runs
 from offing.services.rollouts import ScorerSpec
+from offing.storage.groups import Progress
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing_workers import collection
@@ -455,13 +457,18 @@ async def test_rollouts_of_a_real_worker_are_settled_and_hidden_from_the_list_of
     collector.hints.wake_all = platform.hints.wake_all
     made = await collector.collect(a_task("Count?", answers=["not this"]), size=3, durability="sync")
     start_worker(OFFING_SWEEP_SECONDS="0.3")
-    for _ in range(300):
-        progress = (await rollouts.one_batch(collector.database, collector.tenant, made.batch.id)).progress
-        if progress.settled == 3:
-            break
-        await asyncio.sleep(0.1)
+    progress = await settled_all(collector, made.batch.id)
     assert (progress.complete, progress.open, progress.mean_reward) == (1, 0, 0.0)
     assert await runs_listed(collector) == []
+
+
+async def settled_all(collector: Collector, batch: UUID, seconds: float = 60) -> Progress:
+    """How far the batch is once all of it is settled."""
+    give_up = time.monotonic() + seconds
+    while (progress := (await rollouts.one_batch(collector.database, collector.tenant, batch)).progress).open:
+        assert time.monotonic() < give_up, progress
+        await asyncio.sleep(0.1)
+    return progress
 
 
 async def runs_listed(collector: Collector) -> list[UUID]:

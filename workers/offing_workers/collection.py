@@ -16,7 +16,6 @@ import structlog
 from offing.clock import new_id
 from offing.core.errors import Unavailable
 from offing.core.model import Usage
-from offing.core.report import Report
 from offing.core.run import StopReason
 from offing.core.scoring import plain
 from offing.core.trajectory import Outcome, outcome_of
@@ -155,23 +154,25 @@ async def _tried_again(connection: Connection, group: LockedGroup, case: Ended) 
 
 
 async def _work(connection: Connection, group: LockedGroup, case: Ended, outcome: Outcome) -> Work:
-    report = await rollouts.report(connection, case)
-    found = await rewards.scores(connection, [case.run])
+    wanted = tuple(_wanted(s) for s in group.scorers)
+    whole = any((scorer := registry().get(w.name)) is not None and scorer.reads_report for w in wanted)
+    report = await rollouts.report(connection, case) if whole else None
+    found = await rewards.scores(connection, [case.run]) if case.tried else []
     failures: dict[str, int] = {}
     for score in found:
         failures[score.scorer] = failures.get(score.scorer, 0) + (score.value is None)
     return Work(
         group,
         case,
-        Sample(case.question, outcome, _answer(report), report, case.reference, case.seed),
-        tuple(Wanted(s["name"], s["version"], s["weight"], s["options"]) for s in group.scorers),
+        Sample(case.question, outcome, plain(case.answer), report, case.reference, case.seed),
+        wanted,
         {score.scorer: score.value for score in found if score.value is not None},
         failures,
     )
 
 
-def _answer(report: Report | None) -> str:
-    return plain(report.answer.text) if report and report.answer else ""
+def _wanted(pinned: Mapping[str, Any]) -> Wanted:
+    return Wanted(pinned["name"], pinned["version"], pinned["weight"], pinned["options"])
 
 
 async def _scores(work: Work, meter: TenantMeter) -> list[NewScore]:

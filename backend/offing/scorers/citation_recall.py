@@ -12,6 +12,7 @@ class CitationRecall:
     name = "citation_recall"
     version = "1"
     asks = False
+    reads_report = True
 
     def lacks(self, reference: Reference | None) -> str:
         if reference is None or (reference.answers and not reference.evidence):

@@ -12,6 +12,7 @@ class ExactMatch:
     name = "exact_match"
     version = "1"
     asks = False
+    reads_report = False
 
     def lacks(self, reference: Reference | None) -> str:
         return no_answers(reference)

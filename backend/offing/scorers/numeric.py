@@ -23,6 +23,7 @@ class Numeric:
     name = "numeric"
     version = "1"
     asks = False
+    reads_report = False
 
     def lacks(self, reference: Reference | None) -> str:
         if reference is None:

@@ -82,6 +82,7 @@ class RubricJudge:
     name = "rubric_judge"
     version = "1"
     asks = True
+    reads_report = True
 
     def lacks(self, reference: Reference | None) -> str:
         return ""

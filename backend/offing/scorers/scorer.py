@@ -22,7 +22,7 @@ class Sample:
     answer: str
     """The report's short answer without markup and citations. Empty: there is none."""
     report: Report | None
-    """None: the run left none."""
+    """None: the run left none, or no scorer of its group reads it."""
     reference: Reference | None
     """Such that the scorer lacks nothing in it. None: the task has none."""
     seed: int = 0
@@ -56,6 +56,11 @@ class Scorer(Protocol):
     @property
     def asks(self) -> bool:
         """True: it asks an engine, which takes time and may cost money."""
+        ...
+
+    @property
+    def reads_report(self) -> bool:
+        """False: the short answer is all that it reads."""
         ...
 
     def lacks(self, reference: Reference | None) -> str:

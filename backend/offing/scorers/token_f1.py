@@ -12,6 +12,7 @@ class TokenF1:
     name = "token_f1"
     version = "1"
     asks = False
+    reads_report = False
 
     def lacks(self, reference: Reference | None) -> str:
         return no_answers(reference)

@@ -76,24 +76,24 @@ CREATE = """
 """A cancelled batch gets no further groups, and a task no second group in a batch."""
 
 PROGRESS = """
-    select b.id,
-           count(distinct g.id) as made,
-           count(distinct g.id) filter (where g.state = 'open') as open,
-           count(distinct g.id) filter (where g.state = 'complete') as complete,
-           count(distinct g.id) filter (where g.state = 'short') as short,
-           count(o.run_id) as rollouts,
-           count(o.run_id) filter (where r.status in ('queued', 'waiting', 'paused')) as waiting,
-           count(o.run_id) filter (where r.status = 'running') as running,
-           count(o.run_id) filter (where r.ended_at is not null and o.settled_at is null) as unsettled,
-           count(o.run_id) filter (where o.settled_at is not null) as settled,
-           count(o.run_id) filter (where o.outcome = 'infra_error') as failed,
-           avg(o.reward) as mean_reward
+    select b.id, g.made, g.open, g.complete, g.short, o.rollouts, o.waiting, o.running, o.unsettled, o.settled,
+           o.failed, o.mean_reward
       from batch b
-      left join rollout_group g on g.batch_id = b.id
-      left join rollout o on o.group_id = g.id
-      left join run r on r.id = o.run_id
+      cross join lateral (
+        select count(*) as made, count(*) filter (where state = 'open') as open,
+               count(*) filter (where state = 'complete') as complete, count(*) filter (where state = 'short') as short
+          from rollout_group where batch_id = b.id) as g
+      cross join lateral (
+        select count(*) as rollouts,
+               count(*) filter (where run.status in ('queued', 'waiting', 'paused')) as waiting,
+               count(*) filter (where run.status = 'running') as running,
+               count(*) filter (where run.ended_at is not null and rollout.settled_at is null) as unsettled,
+               count(*) filter (where rollout.settled_at is not null) as settled,
+               count(*) filter (where rollout.outcome = 'infra_error') as failed,
+               avg(rollout.reward) as mean_reward
+          from rollout_group join rollout on rollout.group_id = rollout_group.id join run on run.id = rollout.run_id
+         where rollout_group.batch_id = b.id) as o
      where b.id = any(%s)
-     group by b.id
 """
 
 CANCEL = "update batch set cancelled_at = coalesce(cancelled_at, clock_timestamp()) where id = %s returning id"

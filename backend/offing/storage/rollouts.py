@@ -25,13 +25,14 @@ LOCK = """
 """
 
 CASE = """
-    select o.member, o.attempt, r.status, r.stop_reason, r.question, r.seed, t.id, f.answers, f.evidence,
-           (select max(version) from report where run_id = r.id) as report
+    select o.member, o.attempt, r.status, r.stop_reason, r.question, r.seed, f.answers, f.evidence,
+           (select max(version) from report where run_id = r.id) as report,
+           (select body->'answer'->>'text' from report where run_id = r.id order by version desc limit 1) as answer,
+           exists (select from reward where run_id = r.id and target = 'run') as tried
       from rollout o
       join run r on r.id = o.run_id
       join rollout_group g on g.id = o.group_id
-      join task t on t.id = g.task_id
-      left join task_reference f on f.task_id = t.id
+      left join task_reference f on f.task_id = g.task_id
      where o.run_id = %s and o.settled_at is null and r.ended_at is not null
 """
 """No row: it has been settled, or has not ended. Read after the lock, so that it sees what others have settled."""
@@ -152,6 +153,10 @@ class Ended:
     """None: its task has none."""
     report_version: int | None
     """None: the run left no report."""
+    answer: str
+    """The report's short answer as it was written. Empty: there is none."""
+    tried: bool
+    """Scorers have been asked about it before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +205,10 @@ async def ended(connection: Connection, run: UUID) -> Ended | None:
     row = await (await connection.execute(CASE, (run,))).fetchone()
     if row is None:
         return None
-    member, attempt, status, reason, question, seed, _, answers, evidence, report = row
+    member, attempt, status, reason, question, seed, answers, evidence, report, answer, tried = row
     reference = None if answers is None else reference_of(answers, evidence)
     stop = StopReason(reason) if reason else StopReason.NO_PROGRESS
-    return Ended(run, member, attempt, RunStatus(status), stop, question, seed, reference, report)
+    return Ended(run, member, attempt, RunStatus(status), stop, question, seed, reference, report, answer or "", tried)
 
 
 async def report(connection: Connection, case: Ended) -> Report | None:
