@@ -13,7 +13,9 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from offing_engine.batch import Batch, Completion, Work, scored
+from offing_engine.kept import Kept
 from offing_engine.sampling import Sampling, knobs, processed
+from offing_engine.scheduler import groups
 from offing_engine.weights import Policy, base_of, load_adapter, load_full
 
 CPU = torch.device("cpu")
@@ -70,12 +72,16 @@ def mixed(count: int, seed: int = 0) -> list[Asked]:
     ]
 
 
-def decode(policy: Policy, asked: Sequence[Asked], joined: int) -> None:
+def decode(policy: Policy, asked: Sequence[Asked], joined: int, kept: Kept | None = None) -> None:
     """Runs all of `asked`, `joined` of them joining every third step."""
-    batch, waiting, step = Batch(policy), list(asked), 0
+    batch, waiting, step = Batch(policy, kept), list(asked), 0
     while waiting or len(batch):
         if waiting and step % 3 == 0:
-            batch.join([one.work() for one in waiting[:joined]])
+            works = [one.work() for one in waiting[:joined]]
+            for work in works:
+                batch.prepare(work)
+            for group in groups(works, 10_000):
+                batch.join(group)
             del waiting[:joined]
         batch.step()
         step += 1
@@ -114,6 +120,26 @@ def test_a_request_draws_the_same_tokens_whoever_shares_its_batch(policy: Policy
         decode(policy, [one], 1)
     decode(policy, together, 5)
     assert [one.answer.ids for one in alone] == [one.answer.ids for one in together]
+
+
+def test_turns_that_go_on_from_kept_values_have_the_log_probabilities_of_a_plain_forward(
+    policy: Policy, policies: dict[str, Path]
+):
+    dice, kept, asked = random.Random(3), Kept(10**8), mixed(20, seed=13)
+    model = AutoModelForCausalLM.from_pretrained(policies["words@1"])
+    for _ in range(4):
+        decode(policy, asked, 7, kept)
+        check(model, asked)
+        asked = [
+            Asked(
+                one.ids + one.answer.ids + tuple(dice.choices(range(3, 46), k=dice.randint(1, 30))), 12, seed=one.seed
+            )
+            for one in asked
+        ]
+        asked += mixed(3, seed=dice.randrange(1000))
+    decode(policy, asked, 9, kept)
+    check(model, asked)
+    assert sum(one.answer.cached > 0 for one in asked) >= 20
 
 
 def test_an_end_of_turn_token_ends_a_row_and_is_part_of_it(policy: Policy):

@@ -124,6 +124,12 @@ def test_a_turn_goes_on_from_the_very_tokens_of_the_one_before(served: Served):
     assert second["prefix_used"] is True
     assert second["prompt_token_ids"][: len(ids)] == ids
     assert len(second["prompt_token_ids"]) > len(ids)
+    assert second["usage"]["prompt_tokens_details"]["cached_tokens"] == len(ids) - 1
+    drawn = second["choices"][0]["token_ids"]
+    stored = [entry["logprob"] for entry in second["choices"][0]["logprobs"]["content"]]
+    assert score(served, "words@1", second["prompt_token_ids"] + drawn)[-len(drawn) :] == pytest.approx(
+        stored, abs=1e-4
+    )
     third = ask(served, messages=messages, offing_prefix={"token_ids": ids, "messages": 2})
     assert third["prefix_used"] is False
 

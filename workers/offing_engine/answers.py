@@ -183,6 +183,7 @@ def _choice(found: Completion, with_ids: bool) -> Answer:
 def _answer(kind: str, policy: Policy, ids: Sequence[int], found: Completion, choice: Answer, with_ids: bool) -> Answer:
     """The response around its one choice. Text completions carry the prompt's ids in the choice too, as vLLM does."""
     used = {"prompt_tokens": len(ids), "completion_tokens": len(found.ids), "total_tokens": len(ids) + len(found.ids)}
+    cached = {"prompt_tokens_details": {"cached_tokens": found.cached}}
     if with_ids and kind == "text_completion":
         choice = choice | {"prompt_token_ids": ids}
     return {
@@ -193,6 +194,6 @@ def _answer(kind: str, policy: Policy, ids: Sequence[int], found: Completion, ch
         "system_fingerprint": BUILD,
         **({"prompt_token_ids": ids} if with_ids else {}),
         "choices": [choice],
-        "usage": used,
+        "usage": used | cached,
         **_hashes(policy),
     }

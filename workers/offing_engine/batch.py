@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
 from offing_engine.cache import Rows, valid
+from offing_engine.kept import Kept, Stretch
 from offing_engine.sampling import Knobs, Sampling, drawn, entropy, knobs, processed, uniforms
 from offing_engine.weights import Policy
 
@@ -32,6 +33,8 @@ class Completion:
     finish: Literal["stop", "length"]
     stop: str | None = None
     """The stop string that ended it. None: an end-of-turn token or the limit."""
+    cached: int = 0
+    """Prompt tokens that did not have to be read again."""
 
 
 @dataclass(eq=False, slots=True)
@@ -56,6 +59,13 @@ class Work:
     tail: bytes = b""
     """The end of the text, as much as a stop string needs."""
     settled: bool = False
+    past: Stretch | None = None
+    """What is known of the prompt already."""
+
+    @property
+    def new(self) -> int:
+        """Prompt tokens to be read."""
+        return len(self.ids) - (self.past.length if self.past else 0)
 
     @property
     def columns(self) -> int:
@@ -72,8 +82,8 @@ class Work:
 class Batch:
     """The running rows of one policy."""
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, policy: Policy, kept: Kept | None = None) -> None:
+        self._policy, self._kept = policy, kept or Kept(0)
         self._rows = Rows(policy.network.layers)
         self._works: list[Work] = []
         self._knobs: Knobs | None = None
@@ -85,6 +95,10 @@ class Batch:
     @property
     def works(self) -> Sequence[Work]:
         return self._works
+
+    def prepare(self, work: Work) -> None:
+        """Looks up what is known of the prompt; before requests are grouped for `join`."""
+        work.past = self._kept.longest(work.ids) if self._kept.keeps else None
 
     def join(self, works: Sequence[Work]) -> None:
         """Reads the prompts of `works`, draws each one's first token, and keeps those that go on."""
@@ -117,13 +131,17 @@ class Batch:
         self._works, self._rows, self._knobs = [], Rows(self._policy.network.layers), None
 
     def _read(self, works: Sequence[Work], lengths: Sequence[int]) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """Logits [n, vocabulary] after each prompt, and the prompts' keys and values, ending at the last column."""
-        width, device = max(lengths), self._policy.network.device
-        ids = torch.tensor([[0] * (width - len(work.ids)) + list(work.ids) for work in works], device=device)
-        model, past = self._policy.network.use(self._policy.adapter), DynamicCache()
+        """Logits [n, vocabulary] after each prompt, and the prompts' keys and values, ending at the last column.
+
+        Every row reads as many tokens as the one with most to read, so that known columns end where new ones begin.
+        """
+        device, read = self._policy.network.device, max(work.new for work in works)
+        known = [max(len(work.ids) - read, 0) if work.past else 0 for work in works]
+        ids = torch.tensor([[0] * (read - len(work.ids)) + list(work.ids[-read:]) for work in works], device=device)
+        model, past = self._policy.network.use(self._policy.adapter), _past(works, known)
         out = model(
             input_ids=ids,
-            **_prompt_mask(lengths, width, device, self._policy.network.slides),
+            **_prompt_mask(lengths, max(known), read, device, self._policy.network.slides),
             past_key_values=past,
             use_cache=True,
             logits_to_keep=1,
@@ -164,6 +182,8 @@ class Batch:
             found = None if work.dropped else finished(work)
             if found is None and not work.dropped:
                 continue
+            if found is not None and self._kept.keeps:
+                self._kept.put((*work.ids, *work.out[:-1]), self._rows.taken(row))
             self._rows.leave(row)
             self._works[row] = self._works[-1]
             self._works.pop()
@@ -187,20 +207,50 @@ class Batch:
 
 
 def _completion(work: Work, finish: Literal["stop", "length"], stop: str | None = None) -> Completion:
-    return Completion(tuple(work.out), tuple(work.logprobs), tuple(work.entropy), finish, stop)
+    cached = work.past.length if work.past else 0
+    return Completion(tuple(work.out), tuple(work.logprobs), tuple(work.entropy), finish, stop, cached)
 
 
-def _prompt_mask(lengths: Sequence[int], width: int, device: torch.device, slides: bool) -> dict[str, Tensor]:
-    """Mask and positions of prompts that end at the last column; nothing for prompts of one length."""
-    if min(lengths) == width:
+def _past(works: Sequence[Work], known: Sequence[int]) -> DynamicCache:
+    """The first `known[i]` columns of each row's known stretch, ending at a common column."""
+    width = max(known)
+    if width == 0:
+        return DynamicCache()
+    stretches = [work.past.layers for work in works if work.past is not None]
+    layers = [_aligned([row[n] for row in stretches], known, width) for n in range(len(stretches[0]))]
+    return DynamicCache([(keys, values) for keys, values in layers])
+
+
+def _aligned(rows: Sequence[tuple[Tensor, Tensor]], known: Sequence[int], width: int) -> list[Tensor]:
+    """Keys and values [rows, heads, width, _], with zeros in front of the shorter ones."""
+    found: list[Tensor] = []
+    for part in range(2):
+        first = rows[0][part]
+        whole = first.new_zeros((len(rows), first.shape[0], width, first.shape[2]))
+        for n, (row, length) in enumerate(zip(rows, known, strict=True)):
+            whole[n, :, width - length :] = row[part][:, :length]
+        found.append(whole)
+    return found
+
+
+def _prompt_mask(
+    lengths: Sequence[int], known: int, read: int, device: torch.device, slides: bool
+) -> dict[str, Tensor]:
+    """Mask and positions of the last `read` columns of prompts that end at the last one of `known + read`.
+
+    Nothing for prompts of one length that are wholly read.
+    """
+    width = known + read
+    if min(lengths) == width and known == 0:
         return {}
     real = valid(torch.tensor(lengths, device=device), width)
-    positions = (real.cumsum(dim=1) - 1).clamp(min=0)
+    positions = (real.cumsum(dim=1) - 1).clamp(min=0)[:, known:]
     if slides:
         return {"attention_mask": real.long(), "position_ids": positions}
-    causal = torch.ones(width, width, dtype=torch.bool, device=device).tril()
+    causal = torch.ones(read, width, dtype=torch.bool, device=device).tril(known)
     # A column in front of its prompt looks at itself: a row of nothing would give NaN, which a zero weight keeps.
-    seen = (causal & real[:, None, :]) | torch.eye(width, dtype=torch.bool, device=device)
+    itself = torch.ones(read, width, dtype=torch.bool, device=device).tril(known).triu(known)
+    seen = (causal & real[:, None, :]) | itself
     return {"attention_mask": seen[:, None], "position_ids": positions}
 
 

@@ -18,6 +18,7 @@ from offing.core.errors import Conflict, NotFound
 from offing_engine import weights
 from offing_engine.batch import Batch, Completion, Work, scored
 from offing_engine.folder import checked_folder, is_adapter, version_name, weights_sha256
+from offing_engine.kept import Kept
 from offing_engine.sampling import Sampling
 from offing_engine.weights import Policy
 
@@ -37,6 +38,8 @@ class Limits:
     """Tokens of prompt and completion, where the model itself allows as many."""
     prefill: int = 16_384
     """Prompt tokens, padding included, that are read between two steps."""
+    kept: int = 268_435_456
+    """Bytes of keys and values that each version keeps of finished requests, for turns that go on from them."""
     waiting: int = 4_096
     """Requests that may wait; more are refused."""
 
@@ -44,8 +47,8 @@ class Limits:
 class _Version:
     """A resident policy with its running and waiting requests."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy, self.batch = policy, Batch(policy)
+    def __init__(self, policy: Policy, kept: int) -> None:
+        self.policy, self.batch = policy, Batch(policy, Kept(kept))
         self.waiting: deque[Work] = deque()
         self.leaving = False
         """Takes no more requests, and is freed when the last one is done."""
@@ -188,6 +191,7 @@ class Engine:
                 break
             version.waiting.popleft()
             if not work.dropped:
+                version.batch.prepare(work)
                 admitted.append(work)
         return admitted
 
@@ -208,7 +212,7 @@ class Engine:
         if name in self._versions or any(v.policy.name == name for v in self._retired):
             raise Conflict(f"{name} is being loaded or unloaded.", "Wait a moment, or publish under a new name.")
         policy = make()
-        self._versions[name] = _Version(policy)
+        self._versions[name] = _Version(policy, self.limits.kept)
         return policy
 
     def _retire(self, name: str) -> None:
@@ -237,16 +241,21 @@ class Busy(Exception):
 
 
 def groups(works: list[Work], budget: int) -> list[list[Work]]:
-    """Requests to be read together: of similar length, and at most `budget` tokens with padding, unless one alone."""
+    """Requests to be read together: with similarly much to read, and at most `budget` tokens with padding, unless one
+    alone; those of which a part is known apart from the others."""
     found: list[list[Work]] = []
-    for work in sorted(works, key=lambda work: len(work.ids)):
+    for work in sorted(works, key=lambda work: (work.past is not None, work.new)):
         last = found[-1] if found else None
-        near = last is not None and len(work.ids) <= 2 * len(last[0].ids) + 16
-        if last is not None and near and (len(last) + 1) * len(work.ids) <= budget:
+        if last is not None and _fits(work, last, budget):
             last.append(work)
         else:
             found.append([work])
     return found
+
+
+def _fits(work: Work, group: list[Work], budget: int) -> bool:
+    near = work.new <= 2 * group[0].new + 16 and (work.past is None) == (group[0].past is None)
+    return near and (len(group) + 1) * work.new <= budget
 
 
 def result(found: Completion | BaseException) -> Completion:
