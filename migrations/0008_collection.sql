@@ -3,6 +3,7 @@
 -- Rollouts are many: lists of what people asked must not wade through them --------------------------------------------
 
 alter table app.thread add column kind text not null default 'ask' check (kind in ('ask', 'rollout'));
+update app.thread t set kind = 'rollout' from app.run r where r.thread_id = t.id and r.kind = 'rollout';
 drop index app.thread_by_time;
 create index thread_by_time on app.thread (tenant_id, kind, created_at desc, id desc);
 create index run_asked on app.run (tenant_id, created_at desc, id desc) where kind = 'ask';
@@ -16,6 +17,7 @@ alter table app.batch
   add column idempotency_key text,
   add column request_sha256 text,
   add unique (tenant_id, idempotency_key);
+update app.batch b set groups = (select count(*) from app.rollout_group g where g.batch_id = b.id);
 create index batch_by_time on app.batch (tenant_id, created_at desc, id desc);
 
 alter table app.rollout_group add unique (batch_id, task_id);
@@ -38,6 +40,8 @@ end $$;
 create trigger run_ended after update of ended_at on app.run for each row
   when (new.kind = 'rollout' and old.ended_at is null and new.ended_at is not null)
   execute function app.rollout_ended();
+
+update app.rollout o set due_at = r.ended_at from app.run r where r.id = o.run_id and o.settled_at is null;
 
 create or replace function app.sweep_rollouts(forgotten_after interval, most integer)
 returns table (run uuid, tenant uuid) language sql security definer set search_path = pg_catalog, app as $$

@@ -12,7 +12,8 @@ import pytest
 
 from offing.local import Servers
 from offing.resources import migrations_dir
-from offing.storage import runs, steps
+from offing.storage import groups, rollouts, runs, steps
+from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.migrate import LOCAL_TENANT, SchemaMismatch, is_current, migrate, migrations_in
 from offing.storage.pool import Database
 from offing.storage.steps import Booking
@@ -22,6 +23,12 @@ from tests.storage.builders import TERM, a_step
 VERSIONS = tuple(m.version for m in migrations_in(migrations_dir()))
 
 RUN = UUID("01980000-0000-7000-8000-000000000001")
+
+ROLLOUT = UUID("01980000-0000-7000-8000-000000000002")
+"""Ended, and not settled."""
+
+LATER = UUID("01980000-0000-7000-8000-000000000003")
+"""A rollout of the version that knows when it is due."""
 
 POPULATE = {
     "0001_runs": """
@@ -72,6 +79,55 @@ POPULATE = {
         values (%(tenant)s, 'salt', %(run)s, '{0}', '{1.0}');
         insert into app.source_past (source_id, artefact_id, tenant_id) values (%(run)s, %(run)s, %(tenant)s);
     """,
+    "0006_reservations": """
+        update app.run set reserved_usd = 0.25 where id = %(run)s;
+    """,
+    "0007_trajectories": """
+        insert into app.policy_version (id, tenant_id, name, version, kind, uri, sha256)
+        values (%(run)s, %(tenant)s, 'planner', 1, 'full', 'planner@1', 'aa');
+        insert into app.policy_version (id, tenant_id, name, version, parent_id, kind, uri, sha256, state)
+        values (%(rollout)s, %(tenant)s, 'planner', 2, %(run)s, 'lora', 'planner@2', 'bb', 'active');
+        insert into app.task (id, tenant_id, dataset, question, content_sha256)
+        values (%(run)s, %(tenant)s, 'salt', 'Why?', 'cc');
+        insert into app.task_reference (task_id, tenant_id, answers) values (%(run)s, %(tenant)s, '["Rivers"]');
+        insert into app.batch (id, tenant_id, request) values (%(run)s, %(tenant)s, '{}');
+        insert into app.rollout_group (id, tenant_id, batch_id, task_id, graph, graph_version, engines, policies,
+                                       scorers, size, seed, attempts)
+        values (%(run)s, %(tenant)s, %(run)s, %(run)s, 'counting', '1', '{}', '{}',
+                '[{"name": "exact_match", "version": "1", "weight": 1, "options": {}}]', 1, 7, 3);
+        insert into app.thread (id, tenant_id, title) values (%(rollout)s, %(tenant)s, 'rollout');
+        insert into app.run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256,
+                             budget, status, stop_reason, next_seq, ended_at, kind, durability)
+        values (%(rollout)s, %(tenant)s, %(rollout)s, 'counting', '1', 'Why?', '{}', '{}', '', '{"turns": 3}', 'done',
+                'answered', 2, now() - interval '1 hour', 'rollout', 'exit');
+        insert into app.rollout (run_id, group_id, tenant_id, member) values (%(rollout)s, %(run)s, %(tenant)s, 0);
+        insert into app.step (run_id, seq, tenant_id, fence, kind, label, title, payload)
+        values (%(rollout)s, 1, %(tenant)s, 0, 'queued', 'queued', 'Why?', '{"question": "Why?"}');
+        insert into app.segment (run_id, idx, tenant_id, role, fracture)
+        values (%(rollout)s, 0, %(tenant)s, 'speaker', 'root');
+        insert into app.turn (run_id, seq, tenant_id, role, engine, prompt, trainable, segment, prompt_offset,
+                              prompt_ids, completion_ids, logprobs, mask, policy, policy_version_id)
+        values (%(rollout)s, 1, %(tenant)s, 'speaker', 'policy', '[]', 'rl', 0, 0, '\\x01000000', '\\x02000000',
+                '\\x000080bf', '\\x01', 'planner@2', %(rollout)s);
+        insert into app.span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
+        values (%(rollout)s, 1, 0, %(tenant)s, 'action', 0, 4, 0, 1);
+        insert into app.reward (id, tenant_id, run_id, target, scorer, version, value, failure)
+        values (%(rollout)s, %(tenant)s, %(rollout)s, 'run', 'rubric_judge', 1, null, 'overloaded');
+        insert into app.ledger (train_run, run_id, tenant_id, step, reason)
+        values (%(run)s, %(rollout)s, %(tenant)s, 1, 'kept');
+    """,
+    "0008_collection": """
+        insert into app.batch (id, tenant_id, request, groups, cancelled_at, idempotency_key, request_sha256)
+        values (%(rollout)s, %(tenant)s, '{}', 1, now(), 'key', 'dd');
+        insert into app.thread (id, tenant_id, title, kind) values (%(later)s, %(tenant)s, 'second', 'rollout');
+        insert into app.run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256,
+                             budget, status, next_seq, kind, durability)
+        values (%(later)s, %(tenant)s, %(later)s, 'counting', '1', 'Why?', '{}', '{}', '', '{"turns": 3}', 'running', 2,
+                'rollout', 'exit');
+        insert into app.rollout (run_id, group_id, tenant_id, member, attempt)
+        values (%(later)s, %(run)s, %(tenant)s, 0, 2);
+        update app.run set status = 'done', stop_reason = 'answered', ended_at = now() where id = %(later)s;
+    """,
 }
 """Rows for the tables of each version, as that version's code would have written them."""
 
@@ -98,7 +154,7 @@ def bring_to(version: str, empty: Servers, folder: Path) -> None:
 
 
 def populate(empty: Servers, version: str) -> None:
-    values = {"run": str(RUN), "tenant": str(LOCAL_TENANT)}
+    values = {"run": str(RUN), "rollout": str(ROLLOUT), "later": str(LATER), "tenant": str(LOCAL_TENANT)}
     with psycopg.connect(empty.owner_url, cursor_factory=psycopg.ClientCursor) as connection:
         for added, statements in POPULATE.items():
             if added <= version:
@@ -133,13 +189,44 @@ async def test_later_migrations_keep_a_populated_database_and_it_works(
 
 
 async def works(found: Servers) -> None:
-    """A run of before is claimed and appended to by the application's role."""
+    """A run of before is claimed, kept and appended to by the application's role."""
+    heart = HeartbeatConnection(found.app_url)
     async with Database(found.app_url, most=2) as database:
         claim = await runs.claim(database, RUN, "worker", TERM)
         assert claim is not None
+        assert [wish.run for wish in heart.beat([claim.fence], TERM)] == [RUN]
+        heart.close()
         async with database.transaction(LOCAL_TENANT) as connection:
             await steps.append(connection, claim.fence, TERM, [a_step()], Booking(turns=1))
             assert [s.seq for s in await steps.after(connection, RUN, 0, 10)] == [1, 2]
+
+
+async def test_what_was_collected_before_there_was_a_batch_to_show_is_settled_and_counted(
+    empty: Servers, tmp_path: Path
+) -> None:
+    bring_to("0007_trajectories", empty, tmp_path)
+    populate(empty, "0007_trajectories")
+    migrate(empty.owner_url, folder=migrations_dir())
+    async with Database(empty.app_url, most=2) as database:
+        assert await rollouts.sweep(database, 0, 10) == [(ROLLOUT, LOCAL_TENANT)]
+        async with database.transaction(LOCAL_TENANT) as connection:
+            progress = (await groups.progress(connection, [RUN]))[RUN]
+            batch = await groups.batch(connection, RUN)
+    assert (batch.groups, progress.made, progress.unsettled) == (1, 1, 1)
+    assert {t["title"]: t["kind"] for t in content(empty.owner_url)["thread"]} == {
+        "thread": "ask",
+        "rollout": "rollout",
+    }
+
+
+def test_deleting_a_tenant_leaves_rows_of_no_table(empty: Servers, tmp_path: Path) -> None:
+    bring_to(VERSIONS[-1], empty, tmp_path)
+    populate(empty, VERSIONS[-1])
+    with psycopg.connect(empty.owner_url) as connection:
+        connection.execute("delete from app.tenant where id = %s", (LOCAL_TENANT,))
+    left = {table: rows for table, rows in content(empty.owner_url).items() if rows}
+    assert [t["name"] for t in left.pop("tenant")] == ["other"]
+    assert left == {}
 
 
 def test_every_table_of_the_newest_version_has_rows_in_these_tests(empty: Servers, tmp_path: Path) -> None:
