@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from pydantic import BaseModel
 
+from offing.clock import new_id
 from offing.core.errors import Conflict, NotFound
 from offing.core.model import Answer, Message
 from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
@@ -20,9 +21,10 @@ from offing.library.readers import Readers
 from offing.services import library
 from offing.services.erasure import Erased, erase_source
 from offing.services.library import Upload
-from offing.storage import reports, segments, steps, turns
+from offing.storage import reports, rewards, segments, steps, turns
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from offing.storage.rewards import NewScore
 from offing.storage.steps import Booking
 from offing.storage.turns import Place
 from tests.storage.builders import TERM, claimed
@@ -65,7 +67,7 @@ async def uploaded(pool: Database, readers: Readers, name: str, data: bytes) -> 
 
 
 async def a_run_that_read(pool: Database, query: str, *, ended: bool = True) -> Fence:
-    """A run with a search step, a role call that was shown the passage, and a report that quotes it."""
+    """A run with a search step, a role call that was shown the passage, and a report that quotes it, and was judged."""
     fence = (await claimed(pool, LOCAL_TENANT)).fence
     hit = (await library.search(pool, LOCAL_TENANT, query, 1))[0]
     span = Span(hit.artefact, hit.start, hit.end)
@@ -85,6 +87,8 @@ async def a_run_that_read(pool: Database, query: str, *, ended: bool = True) -> 
         written = await steps.append(connection, fence, TERM, drafts, Booking())
         await turns.insert(connection, fence, written[1].seq, turns.Origin("planner", "litellm", 1), answer, None)
         await reports.insert(connection, fence, written[2].seq, report)
+        judged = NewScore(new_id(), "rubric_judge", "1", 0.5, "", {"reason": f"It says {quote}"})
+        await rewards.add_scores(connection, LOCAL_TENANT, fence.run, 1, [judged])
         if ended:
             await connection.execute("update run set status = %s where id = %s", (RunStatus.DONE, fence.run))
     return fence
@@ -103,6 +107,7 @@ async def test_nothing_of_an_erased_source_is_left(pool: Database, owner_url: st
         "text_part",
         "citation",
         "report",
+        "reward",
     }
     erased = await erase_source(pool, LOCAL_TENANT, source)
     assert erased == Erased(sources=1, snapshots=1, passages=1, steps=3)

@@ -13,7 +13,7 @@ import pytest
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.core.model import EngineChoice
-from offing.core.run import CancelMode, RunStatus, StopReason
+from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.trajectory import Outcome
 from offing.scorers import exact_match
 from offing.services import policies, rollouts, runs
@@ -460,6 +460,32 @@ async def test_rollouts_of_a_real_worker_are_settled_and_hidden_from_the_list_of
     progress = await settled_all(collector, made.batch.id)
     assert (progress.complete, progress.open, progress.mean_reward) == (1, 0, 0.0)
     assert await runs_listed(collector) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("durability", ["exit", "sync"])
+async def test_groups_are_whole_although_workers_are_killed(
+    collector: Collector, platform: Platform, start_worker: StartWorker, durability: str
+) -> None:
+    collector.hints.wake_all = platform.hints.wake_all
+    quick = {"OFFING_LEASE_SECONDS": "1", "OFFING_HEARTBEAT_SECONDS": "0.25", "OFFING_SWEEP_SECONDS": "0.4"}
+    script = {"answers": [{"word": "w{turn}"}], "delay_ms": 150}
+    slow = {"speaker": EngineChoice(engine="scripted", options=script)}
+    workers = [start_worker(**quick), start_worker(**quick)]
+    questions = [a_task(f"Question {n}?") for n in range(4)]
+    made = await collector.collect(*questions, size=4, engines=slow, durability=durability, budget=Budget(6))
+    for worker in workers:
+        await asyncio.sleep(0.7)
+        worker.kill()
+    start_worker(**quick)
+    progress = await settled_all(collector, made.batch.id)
+    assert (progress.complete, progress.short, progress.rollouts, progress.settled) == (4, 0, 16, 16)
+    members = await collector.members()
+    assert [(m.member, m.attempt, m.outcome) for m in members] == [
+        (n, 1, "answered") for _ in range(4) for n in range(4)
+    ]
+    seen = [await rollouts.one_group(collector.database, collector.tenant, id) for id in {m.group for m in members}]
+    assert [len(group.scores) for group in seen] == [4, 4, 4, 4]
 
 
 async def settled_all(collector: Collector, batch: UUID, seconds: float = 60) -> Progress:

@@ -84,6 +84,11 @@ CORRECTIONS = "select id, correction from reward where run_id = %s and correctio
 
 SET_CORRECTION = "update reward set correction = %s where run_id = %s and id = %s"
 
+SCORES = "select id, failure, detail from reward where run_id = %s and target = 'run'"
+
+SET_SCORE = "update reward set failure = %s, detail = %s where run_id = %s and id = %s"
+"""A judge's reason may quote what it read."""
+
 INTENTS = "select superstep, path, ordinal, args from intent where run_id = %s"
 
 SET_INTENT = "update intent set args = %s where run_id = %s and superstep = %s and path = %s and ordinal = %s"
@@ -187,13 +192,16 @@ async def clean_turns(connection: Connection, tenant: UUID, run: UUID, clean: Cl
 
 
 async def clean_reports(connection: Connection, run: UUID, clean: Clean, clean_json: CleanJson) -> None:
-    """Clean every version of a run's report, and what people wrote about it."""
+    """Clean every version of a run's report, and what people and judges wrote about it."""
     for version, body in await (await connection.execute(REPORTS, (run,))).fetchall():
         if (new := clean_json(body)) != body:
             await connection.execute(SET_REPORT, (_jsonb(new), run, version))
     for id, correction in await (await connection.execute(CORRECTIONS, (run,))).fetchall():
         if (new := clean(correction)) != correction:
             await connection.execute(SET_CORRECTION, (new, run, id))
+    for id, failure, detail in await (await connection.execute(SCORES, (run,))).fetchall():
+        if (said := (clean(failure), clean_json(detail))) != (failure, detail):
+            await connection.execute(SET_SCORE, (said[0], _jsonb(said[1]), run, id))
 
 
 async def clean_intents(connection: Connection, run: UUID, clean_json: CleanJson) -> None:
