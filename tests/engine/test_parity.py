@@ -17,6 +17,7 @@ from offing_engine.kept import Kept
 from offing_engine.sampling import Sampling, knobs, processed
 from offing_engine.scheduler import groups
 from offing_engine.weights import Policy, base_of, load_adapter, load_full
+from tests.engine.adapters import adapter
 
 CPU = torch.device("cpu")
 TOLERANCE = 1e-4
@@ -193,21 +194,6 @@ def test_a_flipped_id_is_seen_by_scoring(policy: Policy):
     ids[-1] = ids[-1] % 40 + 1
     found = scored(policy, ids, asked[0].sampling)[-1][0]
     assert abs(found - asked[0].answer.logprobs[-1]) > TOLERANCE
-
-
-def adapter(folder: Path, base: Path, seed: int) -> Path:
-    """A LoRA adapter over `base` with weights that matter."""
-    from peft import LoraConfig, get_peft_model
-
-    model = AutoModelForCausalLM.from_pretrained(base)
-    torch.manual_seed(seed)
-    with torch.inference_mode(False):
-        peft = get_peft_model(model, LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "down_proj"]))
-        for name, weight in peft.named_parameters():
-            if "lora_" in name:
-                weight.data.normal_(0, 0.2)
-        peft.save_pretrained(str(folder))
-    return folder
 
 
 def test_adapters_and_their_base_answer_side_by_side(policy: Policy, policies: dict[str, Path], tmp_path: Path):

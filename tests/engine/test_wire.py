@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.engine.adapters import adapter
 from tests.engine.serving import Served, serving
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
@@ -250,3 +251,24 @@ def test_a_port_wants_the_bearer_token(policies: dict[str, Path], monkeypatch: p
         assert engine.client.get("/v1/models").status_code == 401
         bearer = {"authorization": "Bearer a secret"}
         assert engine.client.get("/v1/models", headers=bearer).status_code == 200
+
+
+def test_adapters_come_and_go_over_the_wire(served: Served, policies: dict[str, Path], tmp_path: Path):
+    folder = adapter(tmp_path / "adapter", policies["words@1"], seed=5)
+    before = ask(served)
+    loaded = served.client.post("/v1/load_lora_adapter", json={"lora_name": "words@5", "lora_path": str(folder)})
+    assert loaded.status_code == 200, loaded.text
+    answer = ask(served, model="words@5")
+    drawn = answer["choices"][0]["token_ids"]
+    stored = [entry["logprob"] for entry in answer["choices"][0]["logprobs"]["content"]]
+    ids = answer["prompt_token_ids"] + drawn
+    assert score(served, "words@5", ids)[-len(drawn) :] == pytest.approx(stored, abs=1e-4)
+    assert score(served, "words@1", ids)[-len(drawn) :] != pytest.approx(stored, abs=1e-2)
+    assert answer["weights_sha256"] != before["weights_sha256"]
+    assert served.client.post("/v1/unload_policy", json={"name": "words@1"}).status_code == 409
+    assert served.client.post("/v1/unload_lora_adapter", json={"lora_name": "words@5"}).status_code == 200
+    assert refusal(served, model="words@5")[0] == 404
+    assert ask(served)["choices"] == before["choices"]
+    again = served.client.post("/v1/load_lora_adapter", json={"lora_name": "words@5", "lora_path": str(folder)})
+    assert again.status_code == 200
+    assert served.client.post("/v1/unload_lora_adapter", json={"lora_name": "words@5"}).status_code == 200
