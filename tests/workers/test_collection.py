@@ -451,6 +451,17 @@ async def test_a_repeat_of_a_request_makes_what_is_missing_and_no_more(
         await collector.collect(*tasks, size=3, idempotency_key="once")
 
 
+async def test_the_same_request_sent_several_times_at_once_makes_one_batch(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rollouts, "RUNS_AT_ONCE", 2)
+    tasks = [a_task(f"Question {n}?") for n in range(8)]
+    made = await asyncio.gather(*(collector.collect(*tasks, size=2, idempotency_key="once") for _ in range(3)))
+    assert len({m.batch.id for m in made}) == 1
+    assert (sum(m.new for m in made), sum(m.runs for m in made)) == (1, 16)
+    assert len(await collector.members()) == 16
+
+
 async def test_rollouts_of_a_real_worker_are_settled_and_hidden_from_the_list_of_runs(
     collector: Collector, platform: Platform, start_worker: StartWorker
 ) -> None:
