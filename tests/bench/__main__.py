@@ -14,16 +14,23 @@ from tests.bench.asking import cold_and_warm
 from tests.bench.engine import engine_speed
 from tests.bench.export import export_speed
 from tests.bench.figures import Figure, machine, table
+from tests.bench.flows import flow_accuracy
 from tests.bench.long import long_run
 from tests.bench.platform import client, measured_stack
 from tests.bench.protocol import latency, per_turn, supersteps, throughput
+from tests.bench.record import bytes_a_token
+from tests.bench.rollouts import rollouts_a_second
+from tests.bench.rounds import long_research
 from tests.bench.waiting import RUNS, many_waiting
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -->"
 
-PARTS = ("latency", "throughput", "turns", "supersteps", "long", "waiting", "ask", "engine", "export")
+PARTS = (
+    *("latency", "throughput", "turns", "supersteps", "long", "rollouts", "flows", "rounds", "record"),
+    *("waiting", "ask", "engine", "export"),
+)
 
 
 def worker_pid() -> int:
@@ -46,6 +53,14 @@ async def shipped(parts: set[str], servers: Servers) -> list[Figure]:
             figures += await long_run(one, servers)
         if "supersteps" in parts:
             figures += await supersteps(one, servers)
+        if "rollouts" in parts:
+            figures += await rollouts_a_second(one)
+        if "flows" in parts:
+            figures += await flow_accuracy(one)
+        if "rounds" in parts:
+            figures += await long_research(one, servers, worker_pid())
+        if "record" in parts:
+            figures += await bytes_a_token(one, servers.owner_url)
     return figures
 
 

@@ -1,0 +1,114 @@
+"""What the training record costs on disk: bytes a completion token, and a token that a prompt adds.
+
+Rows are written by the store itself, with random ids of a large vocabulary, which is the worst case for compression.
+The price of a token is the slope between short and long turns, so that what every turn costs stays out of it.
+"""
+
+import random
+from collections.abc import Callable
+from typing import LiteralString
+
+import psycopg
+
+from offing.clock import new_id
+from offing.core.model import Answer, Message, Usage
+from offing.core.run import Fence
+from offing.core.tokens import TokenTrace
+from offing.core.trajectory import Fracture
+from offing.storage import turns
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.turns import Origin, Place
+from tests.bench.figures import Figure
+from tests.bench.platform import Client
+from tests.workers.graphs import Say
+
+VOCABULARY, TURNS, SHORT, LONG = 150_000, 2_000, 64, 1024
+
+BEGUN: LiteralString = """
+    with thread as (insert into thread (id, tenant_id, title) values (%(id)s, %(tenant)s, 'bench') returning id)
+    insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
+                     status, kind)
+    select %(id)s, %(tenant)s, id, 'bench', '1', 'Why?', '{}', '{}', '', '{"turns": 1}', 'done', 'rollout' from thread
+"""
+
+COLUMNS: LiteralString = """
+    select sum(pg_column_size(completion_ids) + pg_column_size(logprobs) + pg_column_size(entropy)
+               + pg_column_size(mask)), sum(pg_column_size(prompt_ids)) from app.turn where run_id = any(%s)
+"""
+
+SIZE: LiteralString = """
+    select sum(pg_total_relation_size(c.oid))::bigint from pg_class c
+     where c.oid = any(array['app.turn', 'app.segment', 'app.span', 'app.text_part']::regclass[])
+"""
+
+
+async def bytes_a_token(client: Client, owner_url: str) -> list[Figure]:
+    """Slopes of the tables' sizes on disk, text and indexes included."""
+    completion = await _slope(client, owner_url, lambda n: (SHORT, n))
+    prompt = await _slope(client, owner_url, lambda n: (n, SHORT))
+    return [
+        Figure(
+            "storage of a completion token (id, log-probability, entropy, mask, text)",
+            f"{completion:.1f} bytes",
+            "12.1 bytes of columns",
+            aim="at most 14",
+            met=completion <= 14,
+        ),
+        Figure(
+            "storage of a token that a prompt adds (id; its text is a part that is stored once)",
+            f"{prompt:.1f} bytes",
+            "4 bytes of columns",
+            aim="at most 4.5",
+            met=prompt <= 4.5,
+        ),
+    ]
+
+
+async def _slope(client: Client, owner_url: str, sizes: Callable[[int], tuple[int, int]]) -> float:
+    taken = [await _stored(client, owner_url, *sizes(n)) for n in (SHORT, LONG)]
+    return (taken[1] - taken[0]) / (TURNS * (LONG - SHORT))
+
+
+async def _stored(client: Client, owner_url: str, prompt: int, completion: int) -> int:
+    """Bytes that so many turns of these sizes take."""
+    dice, run = random.Random(prompt * 10_000 + completion), new_id()
+    before = _size(owner_url)
+    async with client.database.transaction(LOCAL_TENANT) as connection:
+        await connection.execute(BEGUN, {"id": run, "tenant": LOCAL_TENANT})
+        for seq in range(1, TURNS + 1):
+            place = Place(seq - 1, 0, Fracture.ROOT if seq == 1 else Fracture.WORKSPACE_RESET)
+            fence, origin = Fence(LOCAL_TENANT, run, 1), Origin("planner", "policy", seq)
+            await turns.insert(connection, fence, seq, origin, _answer(dice, prompt, completion), place)
+    return _size(owner_url) - before
+
+
+def _answer(dice: random.Random, prompt: int, completion: int) -> Answer:
+    ids = tuple(dice.randrange(VOCABULARY) for _ in range(completion))
+    words = tuple(f" {WORDS[i % len(WORDS)]}".encode() for i in ids)
+    trace = TokenTrace(
+        prompt_ids=tuple(dice.randrange(VOCABULARY) for _ in range(prompt)),
+        completion_ids=ids,
+        logprobs=tuple(-dice.random() for _ in ids),
+        pieces=words,
+        policy="planner@1",
+        finish="stop",
+        entropy=tuple(dice.random() for _ in ids),
+    )
+    usage = Usage(prompt, completion)
+    return Answer(
+        Say(word="x"), trace.text, "planner@1", (Message("user", ("The same question.",)),), {}, usage, (), trace
+    )
+
+
+WORDS = (
+    *("the", "of", "and", "to", "in", "that", "for", "with", "not", "his", "but", "this", "have", "from", "they"),
+    *("which", "one", "were", "all", "there", "would", "their", "been", "when", "who", "will", "more", "about"),
+)
+
+
+def _size(owner_url: str) -> int:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("vacuum app.turn, app.segment, app.span, app.text_part")
+        row = connection.execute(SIZE).fetchone()
+    assert row is not None
+    return row[0]

@@ -1,0 +1,78 @@
+"""A run of 2,048 rounds of iterresearch: what its prompts, its worker and its storage do from the first to the last."""
+
+import asyncio
+from itertools import pairwise
+from typing import LiteralString
+from uuid import UUID
+
+import psycopg
+
+from offing.core.model import EngineChoice
+from offing.core.run import Budget
+from offing.local.servers import Servers
+from offing.services.graphs import installed
+from offing.services.runs import RunRequest, submit
+from offing.storage.migrate import LOCAL_TENANT
+from tests.bench.figures import Figure
+from tests.bench.graphs import NAMES
+from tests.bench.long import stored_bytes
+from tests.bench.platform import Client
+from tests.bench.waiting import resident_bytes
+
+ROUNDS = 2048
+
+PARTS = 4
+"""The run is compared quarter by quarter; the first also holds what is only made once."""
+
+FLAT = 0.10
+
+PROMPT: LiteralString = """
+    select avg(length) from (
+      select sum(octet_length(part.body)) as length
+        from app.turn t join app.step s using (run_id, seq), jsonb_array_elements(t.prompt) as message,
+             jsonb_array_elements_text(message->1) as hash
+             join app.text_part part on part.sha256 = decode(hash, 'hex')
+       where t.run_id = %s and s.turn > %s and s.turn <= %s group by t.seq) as prompts
+"""
+
+
+async def long_research(client: Client, servers: Servers, worker: int) -> list[Figure]:
+    """With the rule that goes on for as long as it may, written as a model would: every round stores its prompt."""
+    engines = {"researcher": EngineChoice(engine="rules", model="steady", form="plain")}
+    request = RunRequest("Does it go on?", "iterresearch", budget=Budget(turns=ROUNDS), engines=engines)
+    run = (await submit(client.database, client.hints, LOCAL_TENANT, request, graphs=installed(NAMES))).run.id
+    stored, resident = [stored_bytes(servers.owner_url)], [resident_bytes(worker)]
+    for part in range(1, PARTS + 1):
+        await _reached(client, run, ROUNDS * part // PARTS)
+        stored.append(stored_bytes(servers.owner_url))
+        resident.append(resident_bytes(worker))
+    grown = [later - earlier for earlier, later in pairwise(stored[1:])]
+    prompts = [_prompt_bytes(servers.owner_url, run, part) for part in range(PARTS)]
+    return [
+        _flat("prompt bytes a round, 2,048 rounds of iterresearch, first and last quarter", prompts[0], prompts[-1]),
+        _flat("its worker's memory after the first quarter and at the end, MB", resident[1] / 1e6, resident[-1] / 1e6),
+        _flat(
+            "its storage a round, second and last quarter, bytes",
+            grown[0] * PARTS / ROUNDS,
+            grown[-1] * PARTS / ROUNDS,
+        ),
+    ]
+
+
+def _flat(what: str, first: float, last: float) -> Figure:
+    return Figure(
+        what, f"{first:,.0f} and {last:,.0f}", "-", f"{last / first:.2f}", "within 10 %", abs(last / first - 1) <= FLAT
+    )
+
+
+async def _reached(client: Client, run: UUID, turns: int) -> None:
+    while not (row := await client.row(run)).terminal and row.spent.turns < turns:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+
+
+def _prompt_bytes(url: str, run: UUID, part: int) -> float:
+    size = ROUNDS // PARTS
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(PROMPT, (run, part * size, (part + 1) * size)).fetchone()
+    assert row is not None
+    return float(row[0])
