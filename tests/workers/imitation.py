@@ -1,0 +1,62 @@
+"""A small policy that has learned to write what rules wrote, so that real flows run on a real engine in a test.
+
+Imports torch when it is called.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from offing.core.model import Message
+
+Example = tuple[tuple[Message, ...], str]
+"""A prompt and its completion."""
+
+BATCH = 16
+
+
+def taught(folder: Path, examples: Sequence[Example], *, steps: int, seed: int = 0) -> None:
+    """Makes `folder` a policy of words that imitates `examples` after so many steps of training."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from offing_engine.small import new_policy
+
+    texts = [m.text for messages, _ in examples for m in messages] + [text for _, text in examples]
+    new_policy(folder, sorted({word for text in texts for word in text.split()}), seed=seed)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
+    rows = [_row(tokenizer, *example) for example in examples]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    draw = random.Random(seed)
+    for _ in range(steps):
+        ids, labels, known = _batch(torch, draw.choices(rows, k=BATCH))
+        loss = model(input_ids=ids, attention_mask=known, labels=labels).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.save_pretrained(folder)
+
+
+def _row(tokenizer: Any, messages: Sequence[Message], completion: str) -> tuple[list[int], int]:
+    """Ids, and how many of them are the prompt's."""
+    said = [{"role": m.role, "content": m.text} for m in messages]
+    text = tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+    prompt = tokenizer(text, add_special_tokens=False)["input_ids"]
+    answer = tokenizer(completion, add_special_tokens=False)["input_ids"]
+    return [*prompt, *answer, tokenizer.eos_token_id], len(prompt)
+
+
+def _batch(torch: Any, rows: Sequence[tuple[list[int], int]]) -> tuple[Any, Any, Any]:
+    longest = max(len(ids) for ids, _ in rows)
+    ids = torch.zeros(len(rows), longest, dtype=torch.long)
+    labels = torch.full((len(rows), longest), -100)
+    known = torch.zeros(len(rows), longest, dtype=torch.long)
+    for n, (row, prompt) in enumerate(rows):
+        ids[n, : len(row)] = torch.tensor(row)
+        labels[n, prompt : len(row)] = torch.tensor(row[prompt:])
+        known[n, : len(row)] = 1
+    return ids, labels, known
