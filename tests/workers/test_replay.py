@@ -1,16 +1,22 @@
 """Runs that real workers made, again from their record."""
 
+from uuid import UUID
+
 import psycopg
 
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, CancelMode
 from offing.services.graphs import installed
 from offing.services.runs import RunRequest, cancel
+from offing.world.tasks import tasks
 from offing_workers.replay import Replayed, replayed
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.processes import ALL_GRAPHS
 
 GRAPHS = installed(ALL_GRAPHS)
+
+PLAYERS = {"agentflow": "planner", "hiper": "agent", "iterresearch": "researcher", "memact": "agent", "supo": "agent"}
+"""The role of each flow that chooses; rules answer the others."""
 
 
 def counting(turns: int, **more: object) -> RunRequest:
@@ -77,3 +83,21 @@ async def test_a_cancelled_run_is_the_same_as_far_as_it_went(platform: Platform,
     result = await replayed(platform.database, platform.tenant, run.id, GRAPHS)
     assert result.same, result.detail
     assert "cut off" in result.detail
+
+
+async def test_every_flow_is_the_same_again(platform: Platform, start_worker: StartWorker) -> None:
+    start_worker()
+    (task,) = tasks("train-1@50", count=1, hops=(3, 3), kinds=("lookup",))
+    made: list[UUID] = []
+    for graph, player in PLAYERS.items():
+        for rule in ("oracle", "random"):
+            engines = {role.name: EngineChoice(engine="rules", model="world") for role in GRAPHS[graph].roles}
+            engines[player] = EngineChoice(engine="rules", model=rule, form="compact")
+            budget = Budget(turns=10)
+            request = RunRequest(task.question, graph, budget=budget, engines=engines, scope=task.scope, seed=3)
+            made.append((await platform.submit(request)).id)
+    for run in made:
+        row = await platform.ended(run)
+        result = await replayed(platform.database, platform.tenant, run, GRAPHS)
+        assert result.same, (row.graph, result.detail)
+        assert result.calls == result.recorded > 3
