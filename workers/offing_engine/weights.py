@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from offing.core.errors import InvalidInput
+from offing_engine.attention import use_shared_heads
 from offing_engine.folder import (
     BASE_NOTE,
     Hashes,
@@ -125,6 +126,7 @@ def load_full(name: str, folder: Path, device: torch.device, most_context: int) 
     loaded: Any = model
     network = Network(loaded.to(device).eval().requires_grad_(False))
     _refuse_other_memory(network, folder)
+    use_shared_heads(network.model)
     return _policy(name, folder, network, None, None, tokenizer, folder, most_context)
 
 
