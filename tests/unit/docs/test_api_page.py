@@ -5,7 +5,7 @@ import re
 
 from tests.unit.docs.reading import ROOT
 
-_ROUTE = re.compile(r"`(GET|POST|PATCH|PUT|DELETE) (/[\w/{}.]*)`")
+_ROUTE = re.compile(r"`(GET|POST|PATCH|PUT|DELETE) (/[\w/{}.-]*)`")
 
 
 def test_the_page_lists_exactly_the_routes_of_the_contract() -> None:
