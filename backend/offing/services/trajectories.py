@@ -24,7 +24,7 @@ from offing.storage import stretches, trajectories, views
 from offing.storage.pool import Database
 from offing.storage.trajectories import Place, Query
 
-PAGE = 64
+PAGE = 256
 """Runs that are looked up at once."""
 
 SETTLING = timedelta(seconds=1)

@@ -14,7 +14,7 @@ from offing.core.episode import Episode, References, Score, ToolUse
 from offing.core.errors import NotFound
 from offing.storage.pool import Connection
 
-PAGE_LIMIT = 64
+PAGE_LIMIT = 256
 """Runs of a page at most, whatever is asked for."""
 
 BATCH_BYTES = 16 * 2**20
