@@ -1,7 +1,9 @@
 """The token-level wire, as a client sees it on the socket."""
 
+import json
 import math
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -251,6 +253,21 @@ def test_a_port_wants_the_bearer_token(policies: dict[str, Path], monkeypatch: p
         assert engine.client.get("/v1/models").status_code == 401
         bearer = {"authorization": "Bearer a secret"}
         assert engine.client.get("/v1/models", headers=bearer).status_code == 200
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_weights_that_are_cut_short_are_refused(served: Served, policies: dict[str, Path], tmp_path: Path, full: bool):
+    folder = tmp_path / "cut"
+    shutil.copytree(policies["words@1"], folder)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    if not full:
+        config = {"peft_type": "LORA", "base_model_name_or_path": str(policies["words@1"])}
+        (folder / "adapter_config.json").write_text(json.dumps(config))
+    response = served.client.post("/v1/load_policy", json={"name": "words@6", "path": str(folder)})
+    assert response.status_code == 400
+    assert "model.safetensors" in response.json()["error"]["message"]
+    assert ask(served)["choices"]
 
 
 def test_adapters_come_and_go_over_the_wire(served: Served, policies: dict[str, Path], tmp_path: Path):

@@ -113,7 +113,7 @@ def load_full(name: str, folder: Path, device: torch.device, most_context: int) 
     """Full weights from `folder`, in the precision they are stored in. Raises InvalidInput."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    checked_folder(folder, "path")
+    _readable(folder, "path")
     quiet()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -128,6 +128,18 @@ def load_full(name: str, folder: Path, device: torch.device, most_context: int) 
     _refuse_other_memory(network, folder)
     use_shared_heads(network.model)
     return _policy(name, folder, network, None, None, tokenizer, folder, most_context)
+
+
+def _readable(folder: Path, field: str) -> None:
+    """Raises InvalidInput for a folder that cannot be a policy, or whose files are cut short."""
+    from safetensors import SafetensorError, safe_open
+
+    for file in sorted(checked_folder(folder, field).glob("*.safetensors")):
+        try:
+            with safe_open(file, framework="pt"):
+                pass
+        except (SafetensorError, OSError) as error:
+            raise InvalidInput(field, f"{file} cannot be read: {error}", "Publish it whole, then load it.") from error
 
 
 def _refuse_other_memory(network: Network, folder: Path) -> None:
@@ -163,7 +175,7 @@ def load_adapter(name: str, folder: Path, base: Policy, most_context: int) -> Po
     """A LoRA adapter over `base`. The tokenizer and template are its own where its folder has them."""
     from transformers import AutoTokenizer
 
-    checked_folder(folder, "lora_path")
+    _readable(folder, "lora_path")
     label = name.replace(".", "_").replace("@", "-at-")
     base.network.add(label, folder)
     own = folder if (folder / "tokenizer.json").is_file() else base.path
