@@ -3,15 +3,22 @@
 The only home of the invariants that faults are judged by. Knows neither faults nor how rows are read.
 """
 
+import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 ENDED = {"done", "failed", "cancelled", "dead"}
+
+UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+SEQS = {"action", "observation", "said"}
+"""Fields of payloads that name another step of the run."""
 
 Key = tuple[int, str, int]
 """Superstep, path, ordinal."""
@@ -40,6 +47,8 @@ class StepFacts:
     tokens: int
     at: datetime
     payload: dict[str, Any]
+    title: str = ""
+    ok: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,19 @@ class CallFacts:
     seq: int
     usd: Decimal
     tokens: int
+    role: str = ""
+    segment: int | None = None
+    place: int = 0
+    content: str = ""
+    """Hash of prompt, completion and what they may be used for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFacts:
+    idx: int
+    role: str
+    parent: int | None
+    fracture: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +104,7 @@ class Rows:
     saved: tuple[SavedFacts, ...]
     calls: tuple[CallFacts, ...]
     reports: tuple[ReportFacts, ...]
+    segments: tuple[SegmentFacts, ...] = ()
 
     def of_kind(self, *kinds: str) -> list[StepFacts]:
         return [s for s in self.steps if s.kind in kinds]
@@ -98,7 +121,7 @@ class Asked:
 
 def violations(rows: Rows) -> list[str]:
     """Every broken promise, in words. Empty: none."""
-    rules = (sequence, keys, fences, chain, ending, sums, journal, one_report)
+    rules = (sequence, keys, fences, chain, ending, sums, journal, one_report, context)
     return [f"{rule.__name__}: {complaint}" for rule in rules for complaint in rule(rows)]
 
 
@@ -192,6 +215,54 @@ def one_report(rows: Rows) -> Iterable[str]:
         yield f"{len(stored)} reports"
 
 
+def context(rows: Rows) -> Iterable[str]:
+    """Segments are counted from 0 and follow earlier ones of their role; the calls of each are in it once, in order."""
+    known = {s.idx: s for s in rows.segments}
+    if sorted(known) != list(range(len(rows.segments))):
+        yield f"segments are {[s.idx for s in rows.segments]}"
+    for s in rows.segments:
+        before = known.get(s.parent) if s.parent is not None else None
+        if s.parent is not None and (before is None or before.idx >= s.idx or before.role != s.role):
+            yield f"segment {s.idx} of {s.role} follows {before}"
+    placed = sorted((c for c in rows.calls if c.segment is not None), key=lambda c: (c.segment, c.seq))
+    for idx, calls in ((n, list(found)) for n, found in groupby(placed, lambda c: c.segment)):
+        if [c.place for c in calls] != list(range(len(calls))):
+            yield f"the calls of segment {idx} have places {[c.place for c in calls]}"
+        if idx not in known or {c.role for c in calls} != {known[idx].role}:
+            yield f"segment {idx} is {known.get(idx or 0)}, its calls are of {sorted({c.role for c in calls})}"
+    if empty := set(known) - {c.segment for c in placed}:
+        yield f"no call is in segments {sorted(empty)}"
+
+
+def same_record(rows: Rows, plain: Rows) -> Iterable[str]:
+    """What was done, said, edited and kept is what it is in an undisturbed run of the same, up to names of rows."""
+    ours, theirs = told(rows), told(plain)
+    for number, (mine, other) in enumerate(zip(ours, theirs, strict=False), 1):
+        if mine != other:
+            yield f"entry {number} is {mine}, undisturbed it is {other}"
+            return
+    if len(ours) != len(theirs):
+        yield f"{len(ours)} entries, undisturbed {len(theirs)}"
+
+
+def told(rows: Rows) -> list[str]:
+    """A run's work, its calls and its segments, without times, fences and ids; steps counted as if nobody was lost."""
+    work = [s for s in rows.steps if s.key]
+    places = {s.seq: n for n, s in enumerate(work, 1)}
+    steps = [[s.kind, s.key, s.turn, s.tokens, s.title, s.ok, _renumbered(s.payload, places)] for s in work]
+    calls = [[places.get(c.seq), c.role, c.segment, c.place, c.content] for c in rows.calls]
+    segments = [[s.idx, s.role, s.parent, s.fracture] for s in rows.segments]
+    names: dict[str, str] = {}
+    return [
+        UUID.sub(lambda m: names.setdefault(m[0], f"#{len(names)}"), json.dumps(entry, sort_keys=True, default=str))
+        for entry in [*steps, *calls, *segments]
+    ]
+
+
+def _renumbered(payload: Mapping[str, Any], places: Mapping[int, int]) -> dict[str, Any]:
+    return {name: places.get(value, value) if name in SEQS else value for name, value in payload.items()}
+
+
 def one_tool_call_a_turn(rows: Rows, turns: int) -> Iterable[str]:
     """For a graph that acts once a turn."""
     used = [s.turn for s in rows.of_kind("tool")]
@@ -212,6 +283,63 @@ def paid_once(rows: Rows, asked: Sequence[Asked], losses: int) -> Iterable[str]:
     repeats = sum(max(0, times[call] - count) for call, count in recorded.items())
     if repeats > losses:
         yield f"{repeats} calls were asked again, the run lost its worker {losses} times"
+
+
+def asked_again_whole(rows: Rows, asked: Sequence[Asked], losses: int) -> Iterable[str]:
+    """Where nothing is kept before a slice ends: every call is asked, and at most once more for each lost slice."""
+    recorded = Counter((s.payload["role"], s.turn) for s in rows.steps if "role" in s.payload)
+    times = Counter((a.role, a.turn) for a in asked)
+    for call in recorded.keys() | times.keys():
+        if not recorded[call] <= times[call] <= recorded[call] * (losses + 1):
+            yield f"{call} is recorded {recorded[call]} times and was asked {times[call]} times, {losses} slices lost"
+
+
+# Groups ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutFacts:
+    member: int
+    attempt: int
+    status: str
+    outcome: str | None
+    reward: float | None
+    settled: bool
+    scores: tuple[str, ...]
+    """Scorers that left a value, one for each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    state: str
+    completed_at: datetime | None
+    size: int
+    scorers: tuple[str, ...]
+    rollouts: tuple[RolloutFacts, ...]
+
+
+def group_violations(group: GroupFacts) -> list[str]:
+    """Every broken promise of a group in which nothing failed but workers."""
+    return [*_whole(group), *(f"member {r.member}: {c}" for r in group.rollouts for c in _final(r, group.scorers))]
+
+
+def _whole(group: GroupFacts) -> Iterable[str]:
+    """It is complete with exactly its members. A lost worker is nobody's failure: there is no second attempt."""
+    if group.state != "complete" or group.completed_at is None:
+        yield f"the group is {group.state}, completed at {group.completed_at}"
+    found = sorted((r.member, r.attempt) for r in group.rollouts)
+    if found != [(n, 1) for n in range(group.size)]:
+        yield f"members and attempts are {found}, expected one each of {group.size}"
+
+
+def _final(rollout: RolloutFacts, scorers: tuple[str, ...]) -> Iterable[str]:
+    """It has ended, with one outcome, one value of each scorer and so one reward."""
+    if rollout.status not in ENDED or rollout.outcome is None or not rollout.settled:
+        yield f"its run is {rollout.status}, its outcome {rollout.outcome}, settled: {rollout.settled}"
+    if rollout.reward is None:
+        yield "it has no reward"
+    if sorted(rollout.scores) != sorted(scorers):
+        yield f"its scores are by {rollout.scores}, expected {scorers}"
 
 
 def _gaps(found: list[int]) -> str:

@@ -26,6 +26,7 @@ from offing.resources import migrations_dir
 from offing.settings import Settings
 from offing.storage.migrate import migrate
 from tests.chaos import checker
+from tests.chaos.flows import GRAPHS
 from tests.workers.processes import Worker, spawn
 
 SLOW_MS = 200
@@ -52,7 +53,7 @@ class Stage:
     def spawn_worker(self, **more: str) -> Worker:
         """A worker that is starting."""
         self.started += 1
-        environment = {"CHAOS_CALLS": str(self.calls), "CHAOS_SLOW_MS": str(SLOW_MS), **more}
+        environment = {"CHAOS_CALLS": str(self.calls), "CHAOS_SLOW_MS": str(SLOW_MS), "OFFING_GRAPHS": GRAPHS, **more}
         name, servers = f"worker{self.started}", self.servers
         worker = spawn(
             self.folder, name, servers.app_url, servers.redis_url, module="tests.chaos.worker", **environment
@@ -140,6 +141,9 @@ class Stage:
             for table in ("step", "checkpoint", "intent")
         }
 
+    def group(self, group: UUID) -> checker.GroupFacts:
+        return group_facts(self.rows, group)
+
     def facts(self, run: UUID) -> checker.Rows:
         return facts(self.rows, run)
 
@@ -174,8 +178,8 @@ RUN = """
 """
 
 STEPS = """
-    select seq, kind, fence, superstep, path, ordinal, turn, tokens, at, payload from app.step where run_id = %s
-     order by seq
+    select seq, kind, fence, superstep, path, ordinal, turn, tokens, at, payload, title, ok from app.step
+     where run_id = %s order by seq
 """
 
 SAVED = """
@@ -183,7 +187,21 @@ SAVED = """
      order by superstep
 """
 
-CALLS = "select seq, usd, prompt_tokens + completion_tokens from app.turn where run_id = %s order by seq"
+CALLS = """
+    select seq, usd, prompt_tokens + completion_tokens, role, segment, place,
+           md5(concat_ws('|', prompt, prompt_kept, completion, sampling, trainable, trainable_reason, done))
+      from app.turn where run_id = %s order by seq
+"""
+
+SEGMENTS = "select idx, role, parent_idx, fracture from app.segment where run_id = %s order by idx"
+
+GROUP = "select state, completed_at, size, scorers from app.rollout_group where id = %s"
+
+ROLLOUTS = """
+    select o.member, o.attempt, r.status, o.outcome, o.reward, o.settled_at is not null,
+           array(select scorer from app.reward where run_id = o.run_id and target = 'run' and value is not null)
+      from app.rollout o join app.run r on r.id = o.run_id where o.group_id = %s order by o.member, o.attempt
+"""
 
 REPORTS = "select version, seq, status, reason, body from app.report where run_id = %s order by version"
 
@@ -201,10 +219,18 @@ def facts(ask: Callable[..., list[tuple[Any, ...]]], run: UUID) -> checker.Rows:
         tuple(
             checker.ReportFacts(*row, quotes=tuple(q for (q,) in ask(QUOTES, run, row[0]))) for row in ask(REPORTS, run)
         ),
+        tuple(checker.SegmentFacts(*row) for row in ask(SEGMENTS, run)),
     )
 
 
+def group_facts(ask: Callable[..., list[tuple[Any, ...]]], group: UUID) -> checker.GroupFacts:
+    """What has become of a group of rollouts, as the checker reads it."""
+    ((state, completed_at, size, scorers),) = ask(GROUP, group)
+    members = tuple(checker.RolloutFacts(*rest, scores=tuple(scores)) for *rest, scores in ask(ROLLOUTS, group))
+    return checker.GroupFacts(state, completed_at, size, tuple(s["name"] for s in scorers), members)
+
+
 def _step(row: tuple[Any, ...]) -> checker.StepFacts:
-    seq, kind, fence, superstep, path, ordinal, turn, tokens, at, payload = row
+    seq, kind, fence, superstep, path, ordinal, turn, tokens, at, payload, title, ok = row
     key = None if superstep is None else (superstep, path, ordinal)
-    return checker.StepFacts(seq, kind, fence, key, turn, tokens, at, payload)
+    return checker.StepFacts(seq, kind, fence, key, turn, tokens, at, payload, title, ok)

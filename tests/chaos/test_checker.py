@@ -11,13 +11,19 @@ import pytest
 from tests.chaos.checker import (
     Asked,
     CallFacts,
+    GroupFacts,
     ReportFacts,
+    RolloutFacts,
     Rows,
     RunFacts,
     SavedFacts,
+    SegmentFacts,
     StepFacts,
+    asked_again_whole,
+    group_violations,
     one_tool_call_a_turn,
     paid_once,
+    same_record,
     violations,
 )
 
@@ -41,13 +47,17 @@ def a_sound_run() -> Rows:
     steps.append(a_step(len(steps) + 1, "report", 2, key=(11, "write", 0)))
     end = {"status": "done", "stop_reason": "answered"}
     steps.append(a_step(len(steps) + 1, "ended", 2, payload=end))
-    calls = tuple(CallFacts(s.seq, Decimal("0.01"), 5) for s in steps if s.kind == "plan")
+    said = [s.seq for s in steps if s.kind == "plan"]
+    calls = tuple(CallFacts(seq, Decimal("0.01"), 5, "speaker", n // 2, n % 2, f"h{n}") for n, seq in enumerate(said))
+    segments = (SegmentFacts(0, "speaker", None, "root"), SegmentFacts(1, "speaker", 0, "memory_edit"))
     saved = tuple(
         SavedFacts("", f"c{n}", f"c{n - 1}" if n else None, 1 if n < 3 else 2, 2 * n, BEGAN + timedelta(seconds=n))
         for n in range(5)
     )
     run = RunFacts("done", "answered", 2, len(steps) + 1, 4, 20, Decimal("0.04"), Decimal(0), BEGAN)
-    return Rows(run, tuple(steps), saved, calls, (ReportFacts(1, len(steps) - 1, "complete", "answered", {}),))
+    return Rows(
+        run, tuple(steps), saved, calls, (ReportFacts(1, len(steps) - 1, "complete", "answered", {}),), segments
+    )
 
 
 def a_step(seq: int, kind: str, fence: int, **changes: Any) -> StepFacts:
@@ -65,6 +75,14 @@ def with_run(rows: Rows, **changes: Any) -> Rows:
 
 def with_saved(rows: Rows, n: int, **changes: Any) -> Rows:
     return replace(rows, saved=tuple(replace(c, **changes) if i == n else c for i, c in enumerate(rows.saved)))
+
+
+def with_call(rows: Rows, n: int, **changes: Any) -> Rows:
+    return replace(rows, calls=tuple(replace(c, **changes) if i == n else c for i, c in enumerate(rows.calls)))
+
+
+def with_segment(rows: Rows, n: int, **changes: Any) -> Rows:
+    return replace(rows, segments=tuple(replace(s, **changes) if i == n else s for i, s in enumerate(rows.segments)))
 
 
 def without_step(rows: Rows, seq: int) -> Rows:
@@ -113,6 +131,17 @@ PLANTED: dict[str, tuple[str, Callable[[Rows], Rows]]] = {
     "a row has no call": ("journal", lambda r: replace(r, calls=(*r.calls, CallFacts(99, Decimal(0), 0)))),
     "two reports": ("one_report", lambda r: doubled(r, "report")),
     "no report": ("one_report", lambda r: replace(r, reports=())),
+    "a segment is missing": ("context", lambda r: replace(r, segments=r.segments[1:])),
+    "a segment without calls": (
+        "context",
+        lambda r: replace(r, segments=(*r.segments, SegmentFacts(2, "speaker", 1, "memory_edit"))),
+    ),
+    "a segment was opened twice": ("context", lambda r: with_segment(r, 1, idx=0)),
+    "a segment follows itself": ("context", lambda r: with_segment(r, 1, parent=1)),
+    "a segment follows another role's": ("context", lambda r: with_segment(r, 0, role="planner")),
+    "a call was put into its segment twice": ("context", lambda r: with_call(r, 3, place=0)),
+    "a call left a hole in its segment": ("context", lambda r: with_call(r, 3, place=2)),
+    "a call is in a segment that is not there": ("context", lambda r: with_call(r, 3, segment=2)),
 }
 
 
@@ -149,3 +178,90 @@ def test_the_checker_finds_tool_calls_out_of_order() -> None:
 def test_the_checker_finds_calls_that_were_not_paid_once(turns: tuple[int, ...], losses: int) -> None:
     asked = [Asked("speaker", turn, 100) for turn in turns]
     assert list(paid_once(a_sound_run(), asked, losses))
+
+
+def undisturbed(rows: Rows) -> Rows:
+    """The same by one worker alone, in another database."""
+    steps = [replace(s, fence=min(s.fence, 1), at=BEGAN) for s in rows.steps if s.kind != "resumed"]
+    places = {s.seq: n for n, s in enumerate(steps, 1)}
+    alone = numbered(rows, steps)
+    return replace(alone, calls=tuple(replace(c, seq=places[c.seq]) for c in rows.calls))
+
+
+A, B = "01980000-0000-7000-8000-00000000000a", "01980000-0000-7000-8000-00000000000b"
+
+
+def test_a_record_is_the_same_whoever_was_lost_and_however_its_rows_are_called() -> None:
+    rows = a_sound_run()
+    at = rows.of_kind("tool")[3].seq
+    pointing = with_step(rows, at, payload={"source": A, "action": at - 1})
+    alone = with_step(undisturbed(rows), at - 1, payload={"source": B, "action": at - 2})
+    assert list(same_record(pointing, alone)) == []
+
+
+OTHERWISE: dict[str, Callable[[Rows], Rows]] = {
+    "a call": lambda r: with_step(r, first(r, "tool").seq, payload={"args": {"query": "other"}}),
+    "an edit": lambda r: with_step(r, first(r, "memory").seq, title="other"),
+    "a prompt or completion": lambda r: with_call(r, 2, content="other"),
+    "a context": lambda r: with_call(r, 2, segment=0, place=2),
+    "a fracture": lambda r: with_segment(r, 1, fracture="compaction"),
+    "something left out": lambda r: numbered(r, [s for s in r.steps if s.kind != "memory" or s.turn != 4]),
+}
+
+
+@pytest.mark.parametrize("plant", OTHERWISE.values(), ids=OTHERWISE.keys())
+def test_the_checker_finds_what_is_not_as_in_an_undisturbed_run(plant: Callable[[Rows], Rows]) -> None:
+    rows = a_sound_run()
+    assert list(same_record(plant(rows), undisturbed(rows)))
+
+
+@pytest.mark.parametrize(
+    ("turns", "right"),
+    [
+        ((1, 2, 3, 4), True),
+        ((1, 2, 1, 2, 3, 4), True),
+        ((1, 2, 3), False),
+        ((1, 1, 1, 2, 3, 4), False),
+        ((1, 2, 3, 4, 5), False),
+    ],
+    ids=["asked once", "asked again", "recorded without being asked", "asked too often", "never recorded"],
+)
+def test_what_is_done_again_whole_is_asked_once_a_slice(turns: tuple[int, ...], right: bool) -> None:
+    asked = [Asked("speaker", turn, 100) for turn in turns]
+    assert (list(asked_again_whole(a_sound_run(), asked, losses=1)) == []) is right
+
+
+def a_whole_group() -> GroupFacts:
+    members = tuple(RolloutFacts(n, 1, "done", "answered", 1.0, True, ("exact_match",)) for n in range(3))
+    return GroupFacts("complete", BEGAN, 3, ("exact_match",), members)
+
+
+def with_member(group: GroupFacts, **changes: Any) -> GroupFacts:
+    return replace(group, rollouts=(replace(group.rollouts[0], **changes), *group.rollouts[1:]))
+
+
+def test_the_checker_is_content_with_a_whole_group() -> None:
+    assert group_violations(a_whole_group()) == []
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        replace(a_whole_group(), state="open", completed_at=None),
+        replace(a_whole_group(), rollouts=a_whole_group().rollouts[1:]),
+        replace(a_whole_group(), rollouts=(*a_whole_group().rollouts, a_whole_group().rollouts[0])),
+        with_member(a_whole_group(), attempt=2),
+        with_member(a_whole_group(), status="running"),
+        with_member(a_whole_group(), outcome=None),
+        with_member(a_whole_group(), settled=False),
+        with_member(a_whole_group(), reward=None),
+        with_member(a_whole_group(), scores=()),
+        with_member(a_whole_group(), scores=("exact_match", "exact_match")),
+    ],
+    ids=[
+        "open", "a member too few", "a member too many", "a second attempt", "not ended", "no outcome", "not settled",
+        "no reward", "not scored", "scored twice",
+    ],
+)  # fmt: skip
+def test_the_checker_finds_what_is_wrong_with_a_group(group: GroupFacts) -> None:
+    assert group_violations(group)

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import Literal
@@ -16,10 +17,10 @@ from offing.services.runs import RunRequest, submit
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.chaos import checker
+from tests.chaos.flows import CALL_MS, FLOWS, GRAPHS, NAMES, Flow
 from tests.chaos.stage import Stage
-from tests.workers.processes import GRAPHS
 
-Kind = Literal["steady", "varying", "agentflow"]
+Kind = Literal["steady", "varying"] | Flow
 
 TURNS = 60
 
@@ -72,6 +73,14 @@ class Trial:
         for subject in self.subjects:
             self.until_calls(subject, 2)
 
+    def until_in_the_middle(self, plain: dict[Kind, checker.Rows]) -> None:
+        """Wait until one of the runs has made some of its calls, and for a part of the next."""
+        dice = self.moment.dice
+        lead = dice.choice(self.subjects)
+        calls = sum("role" in s.payload for s in plain[lead.kind].steps)
+        self.until_calls(lead, dice.randint(2, calls * 2 // 3))
+        time.sleep(dice.random() / 2)
+
     def strike(self) -> None:
         self.struck_at = datetime.now(UTC)
 
@@ -104,8 +113,8 @@ class Trial:
         wrong = [*checker.violations(rows), *self.found_in_mid_run(subject, rows)]
         lost = rows.run.fence - 1 if losses is None else losses
         wrong += checker.paid_once(rows, self.stage.asked(subject.seed), lost)
-        if subject.kind == "agentflow":
-            return [*wrong, *differences(rows, plain["agentflow"])]
+        if subject.kind in FLOWS:
+            return [*wrong, *unlike(rows, plain[subject.kind])]
         wrong += checker.one_tool_call_a_turn(rows, TURNS)
         wrong += words_kept(rows)
         if subject.kind == "steady":
@@ -128,10 +137,27 @@ def expect(trial: Trial, plain: dict[Kind, checker.Rows], *, fence: set[int], lo
     assert not wrong, "\n".join([str(trial.moment), *wrong])
 
 
+def expect_repeated(trial: Trial, plain: dict[Kind, checker.Rows]) -> None:
+    """Every run of the trial lost its one slice whole, and did it again with the same result."""
+    wrong = list[str]()
+    for s in trial.subjects:
+        rows, asked = trial.stage.facts(s.run), trial.stage.asked(s.seed)
+        found = [*checker.violations(rows), *unlike(rows, plain[s.kind]), *checker.asked_again_whole(rows, asked, 1)]
+        if {step.fence for step in rows.steps if step.key} != {2}:
+            found.append("it has steps of a lost slice, or was claimed again")
+        wrong += [f"{s.kind} {s.run}: {complaint}" for complaint in found]
+    assert not wrong, "\n".join([str(trial.moment), *wrong])
+
+
 def differences(rows: checker.Rows, plain: checker.Rows) -> list[str]:
     """Where a run's report is not that of an undisturbed run. Names of stored texts and of runs are left aside."""
     ours, theirs = ([(r.status, r.reason, r.body, r.quotes) for r in x.reports] for x in (rows, plain))
     return [] if ours == theirs else [f"the report is {ours}, undisturbed it is {theirs}"]
+
+
+def unlike(rows: checker.Rows, plain: checker.Rows) -> list[str]:
+    """Where a flow's run is not an undisturbed one: in its report, or in anything that it did before."""
+    return [*differences(rows, plain), *checker.same_record(rows, plain)]
 
 
 def words_kept(rows: checker.Rows) -> list[str]:
@@ -152,24 +178,25 @@ class Client:
     hints: BusHints
     submitted: int = 0
 
-    async def submit(self, kind: Kind, seed: int) -> Subject:
-        request = request_of(kind, seed)
+    async def submit(self, kind: Kind, seed: int, durability: str = "sync") -> Subject:
+        request = replace(request_of(kind, seed), durability=durability)
         made = await submit(self.database, self.hints, LOCAL_TENANT, request, graphs=installed(GRAPHS))
         return Subject(kind, made.run.id, seed)
 
-    async def trial(self, moment: Moment, *kinds: Kind) -> Trial:
+    async def trial(self, moment: Moment, *kinds: Kind, durability: str = "sync") -> Trial:
         """Runs of these kinds, all at work: each has at least one call behind it."""
         trial = Trial(self.stage, moment)
         for kind in kinds:
-            trial.subjects.append(await self.submit(kind, trial.next_seed()))
+            trial.subjects.append(await self.submit(kind, trial.next_seed(), durability))
         await asyncio.to_thread(trial.until_at_work)
         return trial
 
 
 def request_of(kind: Kind, seed: int) -> RunRequest:
-    if kind == "agentflow":
-        engines = {role.name: EngineChoice() for role in installed()["agentflow"].roles}
-        return RunRequest(QUESTION, engines=engines, seed=seed)
+    if kind in FLOWS:
+        graph, slow = NAMES.get(kind, kind), EngineChoice(options={"slow_ms": CALL_MS[kind]})
+        engines = {role.name: slow for role in installed(GRAPHS)[graph].roles}
+        return RunRequest(QUESTION, graph, engines=engines, seed=seed)
     word = "w{turn}-{nonce}" if kind == "varying" else "w{turn}"
     options = {"answers": [{"word": word}], "vary": kind == "varying", "delay_ms": DELAY_MS}
     engines = {"speaker": EngineChoice(engine="scripted", options=options)}

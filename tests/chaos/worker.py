@@ -1,8 +1,9 @@
 """A worker whose calls are witnessed: `python -m tests.chaos.worker` is `python -m offing_workers`, plus a witness.
 
 Before an engine answers, a line goes to the file that CHAOS_CALLS names: the run's seed, the role, the turn and our
-pid. That file is what was really asked for, and so paid, whatever the database says. CHAOS_SLOW_MS makes the model-free
-engine as slow as a model, so that a run of it has a middle to strike at. CHAOS_DEAF makes the worker ignore what its
+pid. That file is what was really asked for, and so paid, whatever the database says. CHAOS_SLOW_MS makes the engines
+without a model as slow as one, so that a run of them has a middle to strike at; the option `slow_ms` of a role's engine
+says otherwise for it. CHAOS_DEAF makes the worker ignore what its
 heartbeat learns, so that nothing but the fence keeps it from writing to runs that it has lost.
 """
 
@@ -12,6 +13,7 @@ from typing import Any
 
 from offing.models.engine import RoleRequest
 from offing.models.extractive import ExtractiveEngine
+from offing.models.rules import RulesEngine
 from offing.models.scripted import ScriptedEngine
 from offing_workers import app
 from offing_workers.process import WorkerProcess
@@ -23,7 +25,7 @@ def witness(engine: type[Any], slow_ms: int = 0) -> None:
 
     async def witnessed(self: Any, request: RoleRequest) -> Any:
         _write(f"{request.seed} {request.role.name} {request.turn} {os.getpid()}\n")
-        await asyncio.sleep(slow_ms / 1000)
+        await asyncio.sleep(request.choice.options.get("slow_ms", slow_ms) / 1000)
         return await answer(self, request)
 
     engine.answer = witnessed
@@ -42,7 +44,8 @@ def _write(line: str) -> None:
 
 if __name__ == "__main__":
     witness(ScriptedEngine)
-    witness(ExtractiveEngine, int(os.environ.get("CHAOS_SLOW_MS", "0")))
+    for engine in (ExtractiveEngine, RulesEngine):
+        witness(engine, int(os.environ.get("CHAOS_SLOW_MS", "0")))
     if os.environ.get("CHAOS_DEAF"):
         setattr(WorkerProcess, "_apply", _ignore)  # noqa: B010
     app.main()

@@ -16,13 +16,13 @@ from offing.core.trajectory import Fracture, Tail, goes_on
 from offing.models.structured import parse_output
 from offing.sdk import DraftSection, DraftSentence, Graph, ReportDraft, ToolSpec, Unusable
 from offing.world.solving import Known
-from offing_graphs.memact import chat, compact, graph, plain, supo
+from offing_graphs.memact import chat, compact, extractive, graph, plain, supo
 from offing_graphs.memact.config import EDITING, SUMMING_UP, TOKENS_FOR_A_SUMMARY, Config
 from offing_graphs.memact.context import EDITS, PRUNE, WRITE, edited, record_id, turn_of
 from offing_graphs.memact.facts import facts_in, facts_text, needed
 from offing_graphs.memact.graph import configured
 from offing_graphs.memact.nodes import Nodes
-from offing_graphs.memact.shapes import Act, AgentInput
+from offing_graphs.memact.shapes import Act, AgentInput, Entry, Found
 from offing_graphs.memact.state import State
 from offing_graphs.parts.measuring import tokens_of
 from offing_graphs.parts.shapes import Card
@@ -636,6 +636,17 @@ def test_an_act_is_exactly_one_thing(both: dict[str, str]) -> None:
 # The made-up world.
 
 FACTS = (Known("teacher", "Karo", ("Mila",), True), Known("works", "Mila", (), True), Known("born", "X", ("9",), True))
+
+
+def test_a_note_does_not_tell_in_which_order_arguments_were_kept() -> None:
+    args = {"query": "tower", "limit": 12}
+    ways = [args, dict(reversed(args.items()))]
+    act = Act(tool="search_library", args=args)
+    said = [Found(tool="search_library", args=way, status="ok", content={}) for way in ways]
+    entries = [Entry(id="r1", turn=1, seq=3, act=act, observation="", fresh=True, found=found) for found in said]
+    notes = [extractive.agent(blank(ask="summary", records=(entry,))).summary for entry in entries]
+    assert notes[0] == notes[1]
+    assert '"limit": 12' in notes[0]
 
 
 def test_facts_in_a_note_are_read_back() -> None:

@@ -112,7 +112,8 @@ def _note(now: Agenda, taken: Iterable[Record], pieces: Sequence[Piece]) -> str:
 def _told(step: Record, kept: set[str]) -> str:
     """A step without the passages that told nothing."""
     ids = tuple(id for id in step.evidence if id in kept)
-    return step.model_copy(update={"evidence": ids}).model_dump_json(exclude_defaults=True)
+    kept_of_it = step.model_copy(update={"evidence": ids}).model_dump(mode="json", exclude_defaults=True)
+    return json.dumps(kept_of_it, ensure_ascii=False, sort_keys=True)  # stored arguments have lost their order
 
 
 def _taken(given: AgentInput) -> tuple[Record, ...]:

@@ -13,7 +13,7 @@ def _headline(output: Act) -> Headline:
         return Headline(shortened(f"Answer: {output.answer.answer or output.answer.title}"))
     if output.summary:
         return Headline(shortened(f"Summary: {output.summary}"))
-    return Headline(shortened(f"{output.tool}({json.dumps(output.args, ensure_ascii=False)})"))
+    return Headline(shortened(f"{output.tool}({json.dumps(output.args, ensure_ascii=False, sort_keys=True)})"))
 
 
 AGENT = Role(

@@ -47,7 +47,7 @@ def _draft(
 def _record(step: Step, evidence: tuple[Evidence, ...]) -> Record:
     result = result_of(step)
     back = brought_back(result, evidence)
-    goal = str(next(iter(result.args.values()), result.tool))
+    goal = next((v for _, v in sorted(result.args.items()) if isinstance(v, str)), result.tool)
     return Record(
         turn=step.turn,
         sub_goal=goal[:400],
