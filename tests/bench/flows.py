@@ -19,7 +19,7 @@ from tests.bench.platform import Client
 
 FLOWS = ("agentflow", "iterresearch", "memact", "supo", "hiper")
 
-QUESTIONS, WORLD, HOPS, TURNS = 200, "heldout-1@500", (1, 4), 12
+QUESTIONS, WORLD, HOPS, TURNS = 200, "heldout-1@500", (1, 4), 8
 
 STANDING: LiteralString = """
     select count(*) filter (where settled_at is null), avg(reward), avg(turns)
