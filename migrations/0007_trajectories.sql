@@ -140,10 +140,10 @@ alter table app.turn
   add column place integer not null default 0,  -- in its segment, from 0
   add column prompt_kept integer not null default 0,  -- messages of the segment before those of prompt
   add column prompt_offset integer,             -- tokens of the segment before prompt_ids; null: ids are not known
-  add column prompt_ids bytea,                  -- int32 little-endian: what this turn's prompt adds to its segment
-  add column completion_ids bytea,              -- int32 little-endian
+  add column prompt_ids bytea,                  -- 24 bits an id, little-endian: what this turn's prompt adds to its segment
+  add column completion_ids bytea,              -- 24 bits an id, little-endian
   add column logprobs bytea,                    -- float32 little-endian, of the distribution sampled from, a completion id each
-  add column entropy bytea,                     -- float32 little-endian, nats, of the same; null: not given
+  add column entropy bytea,                     -- float16 little-endian, nats, of the same; null: not given
   add column mask bytea,                        -- a bit a completion id, lowest first; 1: sampled by the policy
   add column policy text not null default '',   -- NAME@VERSION
   add column policy_version_id uuid,
@@ -159,10 +159,10 @@ alter table app.turn
   add column quarantine text not null default '';  -- why it may not be trained although it was recorded as trainable
 alter table app.turn add constraint turn_tokens check (
   (completion_ids is null and logprobs is null and mask is null and prompt_ids is null and prompt_offset is null)
-  or (octet_length(completion_ids) = octet_length(logprobs) and octet_length(completion_ids) % 4 = 0
-      and octet_length(prompt_ids) % 4 = 0 and prompt_offset >= 0
-      and (entropy is null or octet_length(entropy) = octet_length(completion_ids))
-      and octet_length(mask) = (octet_length(completion_ids) / 4 + 7) / 8));
+  or (octet_length(completion_ids) % 3 = 0 and octet_length(logprobs) = octet_length(completion_ids) / 3 * 4
+      and octet_length(prompt_ids) % 3 = 0 and prompt_offset >= 0
+      and (entropy is null or octet_length(entropy) = octet_length(completion_ids) / 3 * 2)
+      and octet_length(mask) = (octet_length(completion_ids) / 3 + 7) / 8));
 alter table app.turn add constraint turn_rl check (trainable <> 'rl' or (completion_ids is not null and policy <> ''));
 alter table app.turn alter column prompt_ids set storage external, alter column logprobs set storage external;
 create index turn_of_segment on app.turn (run_id, segment, place);

@@ -22,6 +22,7 @@ from offing.services import trajectories
 from offing.settings import Settings
 from offing.storage.migrate import LOCAL_TENANT, migrate
 from offing.storage.pool import Database
+from offing.storage.token_columns import packed_ids
 from offing.storage.trajectories import Query
 from tests.bench.figures import Figure
 
@@ -96,10 +97,10 @@ def _turn(draw: np.random.Generator, n: int, seq: int) -> dict[str, object]:
         "seq": seq,
         "tenant": LOCAL_TENANT,
         "offset": (seq - 1) * (PROMPT + COMPLETION),
-        "prompt": draw.integers(0, 150_000, PROMPT, np.int32).tobytes(),
-        "completion": draw.integers(0, 150_000, COMPLETION, np.int32).tobytes(),
+        "prompt": packed_ids(draw.integers(0, 150_000, PROMPT).tolist()),
+        "completion": packed_ids(draw.integers(0, 150_000, COMPLETION).tolist()),
         "logprobs": (-draw.random(COMPLETION, np.float32)).tobytes(),
-        "entropy": draw.random(COMPLETION, np.float32).tobytes(),
+        "entropy": draw.random(COMPLETION, np.float32).astype("<f2").tobytes(),
         "mask": b"\xff" * (COMPLETION // 8),
     }
 

@@ -107,7 +107,7 @@ POPULATE = {
         values (%(rollout)s, 0, %(tenant)s, 'speaker', 'root');
         insert into app.turn (run_id, seq, tenant_id, role, engine, prompt, trainable, segment, prompt_offset,
                               prompt_ids, completion_ids, logprobs, mask, policy, policy_version_id)
-        values (%(rollout)s, 1, %(tenant)s, 'speaker', 'policy', '[]', 'rl', 0, 0, '\\x01000000', '\\x02000000',
+        values (%(rollout)s, 1, %(tenant)s, 'speaker', 'policy', '[]', 'rl', 0, 0, '\\x010000', '\\x020000',
                 '\\x000080bf', '\\x01', 'planner@2', %(rollout)s);
         insert into app.span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
         values (%(rollout)s, 1, 0, %(tenant)s, 'action', 0, 4, 0, 1);

@@ -96,7 +96,7 @@ async def test_a_segment_keeps_each_token_and_each_message_once(pool: Database) 
             )
         ).fetchone()
         count, tails = await segments.tails_of(connection, fence.run)
-    assert row == (4, 1)
+    assert row == (3, 1)
     assert list(segment.ids or ()) == [1, 2, 3, 97, 98, 0, 9, 99, 100, 0]
     _, again = segment.turns
     assert again.tokens is not None
@@ -155,8 +155,9 @@ async def test_the_last_turns_are_marked_and_no_others(pool: Database) -> None:
 BROKEN = {
     "logprobs": [{"logprobs": (-0.1, -0.2)}, {"logprobs": (-0.1, float("nan"), -1.0)}, {"logprobs": (0.1, -1.0, -1.0)},
                  {"logprobs": (-0.1, float("-inf"), -1.0)}],
-    "entropy": [{"entropy": (0.1,)}, {"entropy": (0.1, 0.1, float("inf"))}, {"entropy": (0.1, -0.1, 0.1)}],
-    "completion_ids": [{"completion_ids": (97, -98, 0)}, {"completion_ids": (97, 2**31, 0)},
+    "entropy": [{"entropy": (0.1,)}, {"entropy": (0.1, 0.1, float("inf"))}, {"entropy": (0.1, 7e4, 0.1)},
+                {"entropy": (0.1, -0.1, 0.1)}],
+    "completion_ids": [{"completion_ids": (97, -98, 0)}, {"completion_ids": (97, 2**24, 0)},
                        {"pieces": (b"a", b"c", b"")}],
     "prompt_ids": [{"prompt_ids": (1, -1)}, {"prompt_ids": ()}],
     "pieces": [{"pieces": (b"ab",)}],
@@ -194,9 +195,9 @@ def test_a_mask_with_bits_beyond_its_ids_is_refused() -> None:
         mask_in(b"\x0f", 3)
 
 
-def test_columns_are_little_endian_and_four_bytes_wide() -> None:
+def test_ids_take_three_bytes_log_probabilities_four_and_entropies_two() -> None:
     columns = columns_of(a_trace((258,), "a"), "a", 0)
-    assert columns.prompt_ids == b"\x02\x01\x00\x00"
-    assert (columns.mask, len(columns.logprobs)) == (b"\x03", 8)
+    assert columns.prompt_ids == b"\x02\x01\x00"
+    assert (columns.mask, len(columns.logprobs), len(columns.entropy or b"")) == (b"\x03", 8, 4)
     assert list(ids_in(columns.completion_ids)) == [97, 0]
     assert floats_in(columns.logprobs)[0] == pytest.approx(-0.1)

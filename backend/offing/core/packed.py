@@ -55,11 +55,11 @@ class PackedSegment:
     entropy_counts: tuple[int, ...]
     """0: the turn has none."""
     ids: bytes
-    """int32: each turn's prompt ids, then its completion ids."""
+    """24 bits an id, unsigned: each turn's prompt ids, then its completion ids."""
     logprobs: bytes
     """float32, of completion ids."""
     entropy: bytes
-    """float32, of the completion ids of the turns that have it."""
+    """float16, of the completion ids of the turns that have it."""
     mask: bytes
     """A bit a completion id, lowest first; each turn begins with a byte of its own."""
     spans: tuple[tuple[int, str, int, int], ...] = ()

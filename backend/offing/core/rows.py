@@ -52,7 +52,7 @@ class TrainRow:
     behaviour_logprobs: Floats
     """Of the distribution sampled from; 0 where `loss_mask` is False."""
     entropy: Floats
-    """Nats; NaN where it is not known, and outside `loss_mask`."""
+    """Nats, as exact as float16; NaN where it is not known, and outside `loss_mask`."""
     turn_index: Small
     """Which entry of `turns` a token came with."""
     span_kind: Tiny
@@ -109,7 +109,7 @@ class _Laid:
         self.heads = self.starts[:-1] + prompts
         before = np.cumsum(completions) - completions
         sampled: Places = np.arange(int(completions.sum())) + np.repeat(self.heads - before, completions)
-        self.ids = np.frombuffer(segment.ids, "<i4")
+        self.ids = _ids(segment.ids)
         judged = zip(segment.trainable, turns.quarantine, strict=True)
         wanted = [use == "rl" and (quarantined or not doubt) for use, doubt in judged]
         trained = _bits(segment.mask, completions) & np.repeat(np.array(wanted, np.bool_), completions)
@@ -125,7 +125,7 @@ class _Laid:
         entropy = np.full(len(self.ids), np.nan, np.float32)
         if self.segment.entropy:
             given = np.repeat(np.array(self.segment.entropy_counts) > 0, completions)
-            stored = np.frombuffer(self.segment.entropy, "<f4")
+            stored = np.frombuffer(self.segment.entropy, "<f2")
             entropy[sampled[given]] = np.where(trained[given], stored, np.float32(np.nan))
         return entropy
 
@@ -168,6 +168,13 @@ class _Laid:
 
 def _after(known: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.concatenate((known, new)) if len(known) else new
+
+
+def _ids(packed: bytes) -> Ints:
+    """24 bits an id as int32."""
+    wide = np.zeros((len(packed) // 3, 4), np.uint8)
+    wide[:, :3] = np.frombuffer(packed, np.uint8).reshape(-1, 3)
+    return wide.view("<i4").reshape(-1)
 
 
 def _bits(packed: bytes, counts: Places) -> Bits:

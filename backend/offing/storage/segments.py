@@ -12,7 +12,7 @@ from uuid import UUID
 from offing.core.model import Message
 from offing.core.trajectory import Fracture, Tail
 from offing.storage.pool import Connection
-from offing.storage.token_columns import floats_in, ids_in, mask_in
+from offing.storage.token_columns import floats_in, halves_in, ids_in, mask_in
 
 SEGMENTS = "select idx, role, parent_idx, parent_tokens, fracture from segment where run_id = %s order by idx"
 
@@ -73,7 +73,7 @@ class TurnTokens:
     logprobs: "array[float]"
     """float32, an entry a completion id."""
     entropy: "array[float] | None"
-    """Nats. None: the engine did not say."""
+    """Nats, stored as float16. None: the engine did not say."""
     mask: bytes
     """0 or 1 a completion id; 1: sampled by the policy."""
 
@@ -247,5 +247,5 @@ def _tokens(columns: Sequence[Any], whole: "array[int]") -> TurnTokens | None:
     start = len(whole)
     whole.extend(ids_in(completion))
     flags = mask_in(mask, len(whole) - start)
-    known = None if entropy is None else floats_in(entropy)
+    known = None if entropy is None else halves_in(entropy)
     return TurnTokens(whole, offset, start, len(whole), floats_in(logprobs), known, flags)

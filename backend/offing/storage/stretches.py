@@ -24,8 +24,8 @@ SEGMENTS = """
                     array_agg(weights_sha256), array_agg(engine_build), array_agg(finish), array_agg(done),
                     array_agg(checkpoint_id), array_agg(state_key), array_agg(action_key), array_agg(quarantine),
                     array_agg(trainable), array_agg(tokenizer_sha256), array_agg(template_sha256),
-                    array_agg(prompt_offset), array_agg(octet_length(prompt_ids) / 4),
-                    array_agg(octet_length(completion_ids) / 4), array_agg(coalesce(octet_length(entropy), 0) / 4),
+                    array_agg(prompt_offset), array_agg(octet_length(prompt_ids) / 3),
+                    array_agg(octet_length(completion_ids) / 3), array_agg(coalesce(octet_length(entropy), 0) / 2),
                     string_agg(prompt_ids || completion_ids, ''), string_agg(logprobs, ''),
                     coalesce(string_agg(entropy, ''), ''), string_agg(mask, '')
                from (select turn.*, step.turn as number, (sampling->>'temperature')::float8 as temperature,

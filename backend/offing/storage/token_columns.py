@@ -1,10 +1,11 @@
 """Tokens of a turn as bytes, and back. The only home of that encoding and of what may not be written in it.
 
-Ids are int32, log-probabilities and entropies float32, little-endian; a mask is a bit a completion id, lowest first.
-Knows no table.
+Little-endian: ids are unsigned and 24 bits wide, log-probabilities float32, entropies float16; a mask is a bit a
+completion id, lowest first. Knows no table.
 """
 
 import math
+import struct
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,10 @@ from dataclasses import dataclass
 from offing.core.errors import OffingError
 from offing.core.tokens import TokenTrace
 
-LARGEST_ID = 2**31 - 1
+LARGEST_ID = 2**24 - 1
+
+LARGEST_ENTROPY = 65504.0
+"""Of float16. A vocabulary of 2^24 has at most 16.7 nats."""
 
 _BITS = [bytes(n >> bit & 1 for bit in range(8)) for n in range(256)]
 
@@ -40,6 +44,7 @@ class TokenColumns:
     completion_ids: bytes
     logprobs: bytes
     entropy: bytes | None
+    """Nats, rounded to 11 significant bits: it is watched and weighed, never recomputed. None: not given."""
     mask: bytes
     """(n + 7) // 8 bytes."""
 
@@ -54,7 +59,7 @@ def columns_of(trace: TokenTrace, text: str, offset: int) -> TokenColumns:
         packed_ids(trace.prompt_ids[offset:]),
         packed_ids(trace.completion_ids),
         packed_floats(trace.logprobs),
-        None if trace.entropy is None else packed_floats(trace.entropy),
+        None if trace.entropy is None else packed_halves(trace.entropy),
         packed_mask([True] * n),
     )
 
@@ -74,20 +79,30 @@ def refuse_broken(trace: TokenTrace, text: str) -> None:
     _refuse_ids("completion_ids", trace.completion_ids)
     if not all(math.isfinite(value) and value <= 0 for value in trace.logprobs):
         raise BrokenRecord("logprobs", "one is no logarithm of a probability: not finite, or above 0")
-    if not all(math.isfinite(value) and value >= 0 for value in trace.entropy or ()):
-        raise BrokenRecord("entropy", "one is not finite, or below 0")
+    if not all(0 <= value <= LARGEST_ENTROPY for value in trace.entropy or ()):
+        raise BrokenRecord("entropy", f"one is not finite, below 0 or above {LARGEST_ENTROPY:.0f}")
     if trace.text != text:
         raise BrokenRecord("completion_ids", "they decode to another text than the flow used")
 
 
 def packed_ids(ids: Iterable[int]) -> bytes:
-    """int32, little-endian."""
-    return _little(array("i", ids))
+    """Three bytes an id, which is from 0 to `LARGEST_ID`."""
+    wide = _little(array("i", ids))
+    packed = bytearray(len(wide) // 4 * 3)
+    for byte in range(3):
+        packed[byte::3] = wide[byte::4]
+    return bytes(packed)
 
 
 def packed_floats(values: Iterable[float]) -> bytes:
     """float32, little-endian."""
     return _little(array("f", values))
+
+
+def packed_halves(values: Iterable[float]) -> bytes:
+    """float16, little-endian."""
+    given = tuple(values)
+    return struct.pack(f"<{len(given)}e", *given)
 
 
 def packed_mask(mask: Sequence[bool]) -> bytes:
@@ -97,7 +112,10 @@ def packed_mask(mask: Sequence[bool]) -> bytes:
 
 
 def ids_in(packed: bytes) -> "array[int]":
-    values = array("i", packed)
+    wide = bytearray(len(packed) // 3 * 4)
+    for byte in range(3):
+        wide[byte::4] = packed[byte::3]
+    values = array("i", bytes(wide))
     if sys.byteorder == "big":
         values.byteswap()
     return values
@@ -110,6 +128,11 @@ def floats_in(packed: bytes) -> "array[float]":
     return values
 
 
+def halves_in(packed: bytes) -> "array[float]":
+    """float16 as float32, which holds every one of them."""
+    return array("f", struct.unpack(f"<{len(packed) // 2}e", packed))
+
+
 def mask_in(packed: bytes, n: int) -> bytes:
     """One byte, 0 or 1, for each of `n` ids. Raises BrokenRecord for another length and for bits beyond."""
     flags = b"".join(_BITS[byte] for byte in packed)
@@ -120,7 +143,7 @@ def mask_in(packed: bytes, n: int) -> bytes:
 
 def _refuse_ids(field: str, ids: Sequence[int]) -> None:
     if min(ids) < 0 or max(ids) > LARGEST_ID:
-        raise BrokenRecord(field, "one is negative or above 2^31 - 1")
+        raise BrokenRecord(field, f"one is negative or above {LARGEST_ID}, which no vocabulary reaches")
 
 
 def _little(values: "array[int] | array[float]") -> bytes:

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from offing.core.packed import PackedSegment
 from offing.core.rows import BrokenSegment, TrainRow, merged
-from tests.unit.exports.builders import a_row, an_episode, float32, many_turns, packed
+from tests.unit.exports.builders import a_row, an_episode, float16, many_turns, packed
 
-IDS = st.integers(0, 99)
+IDS = st.integers(0, 2**24 - 1)
 
 TURNS = st.lists(st.tuples(st.lists(IDS, max_size=4), st.lists(IDS, min_size=1, max_size=9)), min_size=1, max_size=6)
 
@@ -83,7 +83,7 @@ def test_a_row_without_anything_to_train_is_no_row() -> None:
 
 
 def test_entropy_that_was_not_given_is_not_a_number() -> None:
-    (row,) = rows(packed(((1,), (2,)), ((3,), (4, 5)), entropy=float32(0.5, 0.25), entropy_counts=(0, 2)))
+    (row,) = rows(packed(((1,), (2,)), ((3,), (4, 5)), entropy=float16(0.5, 0.25), entropy_counts=(0, 2)))
     assert np.isnan(row.entropy[:3]).all()
     assert row.entropy[3:].tolist() == [0.5, 0.25]
 

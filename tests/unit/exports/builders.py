@@ -53,7 +53,7 @@ def packed(
         "prompt_counts": tuple(len(p) for p, _ in turns),
         "completion_counts": tuple(len(c) for _, c in turns),
         "entropy_counts": (0,) * n,
-        "ids": b"".join(int32(*p, *c) for p, c in turns),
+        "ids": b"".join(int24(*p, *c) for p, c in turns),
         "logprobs": float32(*(-(k + 1) / 8 for k in range(sampled))),
         "entropy": b"",
         "mask": b"".join(packed_bits(b) for b in bits),
@@ -78,7 +78,7 @@ def a_row(**changes: Any) -> TrainRow:
         ((11, 12), (13, 14, 2)),
         ((15,), (16, 2)),
         masks=((True, True, True), (False, True)),
-        entropy=float32(0.5, 0.25, 0.125),
+        entropy=float16(0.5, 0.25, 0.125),
         entropy_counts=(3, 0),
         spans=((0, "plan", 0, 1), (0, "action", 1, 3)),
     )
@@ -132,8 +132,12 @@ def saved(folder: Path, name: str, units: Sequence[Any], options: Options | None
     return path
 
 
-def int32(*values: int) -> bytes:
-    return struct.pack(f"<{len(values)}i", *values)
+def int24(*values: int) -> bytes:
+    return b"".join(value.to_bytes(3, "little") for value in values)
+
+
+def float16(*values: float) -> bytes:
+    return struct.pack(f"<{len(values)}e", *values)
 
 
 def float32(*values: float) -> bytes:
