@@ -83,7 +83,10 @@ def slice_span(fence: Fence, graph: str, parent: str | None) -> Generator[NodeSp
 
 @contextmanager
 def role_span(parent: Span, role: str, choice: EngineChoice, turn: int) -> Generator[Span]:
-    """The span of a role call."""
+    """The span of a role call. Where nothing is recorded, the parent, which costs nothing."""
+    if not parent.is_recording():
+        yield parent
+        return
     given = {
         names.OPERATION: names.CHAT,
         names.ROLE: role,
@@ -105,7 +108,10 @@ def answered(opened: Span, answer: Answer | EngineFailure) -> None:
 
 @contextmanager
 def tool_span(parent: Span, tool: str, turn: int) -> Generator[Span]:
-    """The span of a tool call."""
+    """The span of a tool call. Where nothing is recorded, the parent, which costs nothing."""
+    if not parent.is_recording():
+        yield parent
+        return
     given = {names.OPERATION: names.EXECUTE_TOOL, names.TOOL_NAME: tool, names.TURN: turn}
     with trace.use_span(parent), span(f"tool {tool}", given) as opened:
         yield opened

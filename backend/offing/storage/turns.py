@@ -20,21 +20,7 @@ from offing.core.trajectory import Fracture
 from offing.storage.pool import Connection
 from offing.storage.token_columns import TokenColumns, columns_of
 
-INSERT = """
-    with part as (
-      insert into text_part (tenant_id, sha256, body)
-      select %(tenant)s, p.sha256, p.body from unnest(%(hashes)s::bytea[], %(bodies)s::text[]) as p(sha256, body)
-      on conflict do nothing),
-    opened as (
-      insert into segment (run_id, idx, tenant_id, role, parent_idx, parent_tokens, fracture)
-      select %(run)s, %(segment)s, %(tenant)s, %(role)s, %(parent)s, %(parent_tokens)s, %(fracture)s::text
-       where %(fracture)s::text is not null),
-    spanned as (
-      insert into span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
-      select %(run)s, %(seq)s, s.nth - 1, %(tenant)s, s.kind, s.start_char, s.end_char, s.start_token, s.end_token
-        from unnest(%(kinds)s::text[], %(starts)s::integer[], %(ends)s::integer[],
-                    %(token_starts)s::integer[], %(token_ends)s::integer[])
-             with ordinality as s(kind, start_char, end_char, start_token, end_token, nth))
+TURN = """
     insert into turn (run_id, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens,
                       completion_tokens, usd, priced, failed_attempts, trainable, trainable_reason, segment, place,
                       prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, mask, policy,
@@ -50,6 +36,24 @@ INSERT = """
             (select checkpoint_id from checkpoint
               where run_id = %(run)s and ns = '' and superstep < %(superstep)s order by superstep desc limit 1),
             %(state_key)s, %(action_key)s)
+"""
+
+INSERT = f"""
+    with part as (
+      insert into text_part (tenant_id, sha256, body)
+      select %(tenant)s, p.sha256, p.body from unnest(%(hashes)s::bytea[], %(bodies)s::text[]) as p(sha256, body)
+      on conflict do nothing),
+    opened as (
+      insert into segment (run_id, idx, tenant_id, role, parent_idx, parent_tokens, fracture)
+      select %(run)s, %(segment)s, %(tenant)s, %(role)s, %(parent)s, %(parent_tokens)s, %(fracture)s::text
+       where %(fracture)s::text is not null),
+    spanned as (
+      insert into span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
+      select %(run)s, %(seq)s, s.nth - 1, %(tenant)s, s.kind, s.start_char, s.end_char, s.start_token, s.end_token
+        from unnest(%(kinds)s::text[], %(starts)s::integer[], %(ends)s::integer[],
+                    %(token_starts)s::integer[], %(token_ends)s::integer[])
+             with ordinality as s(kind, start_char, end_char, start_token, end_token, nth))
+    {TURN}
 """
 """One statement a turn, because it is on the way of every role call."""
 
@@ -130,7 +134,8 @@ async def insert(
         **_tokens(answer, place),
         **_spans(answer),
     }
-    await connection.execute(INSERT, row)
+    bare = place is None and not hashed and not answer.spans
+    await connection.execute(TURN if bare else INSERT, row)
 
 
 async def mark_done(connection: Connection, run: UUID, seqs: Sequence[int]) -> None:
