@@ -1,5 +1,7 @@
-"""The main job in a real browser: sign in by link, ask, see the report, open a citation."""
+"""In a real browser: the main job, sign in by link, ask, see the report, open a citation; and each flow's own tab."""
 
+import asyncio
+import json
 import os
 import re
 import subprocess
@@ -8,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Offing
+from tests.wire.policies import Policies, says
+from tests.wire.server import WireServer
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,9 +26,22 @@ def required(what: Path, remedy: str) -> None:
         pytest.skip(f"{what} is missing. {remedy}")
 
 
-def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents: Path, tmp_path: Path) -> None:
+def browser_is_here() -> None:
     required(CHROMIUM, "Install Debian's chromium, or set OFFING_CHROMIUM.")
     required(ROOT / "frontend/dist/index.html", "Run `make setup`, which builds the page.")
+
+
+FLOWS = ("agentflow", "iterresearch", "memact", "hiper")
+
+ANSWER = """<nothing_found>
+# Sharks
+No document of these speaks of sharks.
+</nothing_found>"""
+"""What the stand-in for a policy writes: one of the agent's blocks, so that its ids have a part."""
+
+
+def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents: Path, tmp_path: Path) -> None:
+    browser_is_here()
     os.environ["OFFING_PORT"] = "0"
     try:
         offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
@@ -45,3 +62,41 @@ def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents
     finally:
         offing("down")
         del os.environ["OFFING_PORT"]
+
+
+async def test_each_flow_shows_what_is_its_own_and_a_policy_s_run_its_tokens(
+    offing: Offing, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser_is_here()
+    async with WireServer(Policies(says(ANSWER))) as engine:
+        monkeypatch.setenv("OFFING_PORT", "0")
+        monkeypatch.setenv("OFFING_ENGINE_URL", engine.url.removesuffix("/v1"))
+        try:
+            done = await asyncio.to_thread(see_flows, offing, documents)
+        finally:
+            await asyncio.to_thread(offing, "down")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def see_flows(offing: Offing, documents: Path) -> "subprocess.CompletedProcess[str]":
+    """A run of each flow over the documents, one more that a policy answers, and the browser's look at their tabs."""
+    started = offing("up", "--detach")
+    link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+    assert link, started.err
+
+    def asked(question: str, *words: str) -> str:
+        ran = offing("ask", question, "--docs", str(documents), "--json", *words)
+        assert ran.code == 0, ran.err
+        return ran.json["run_id"]
+
+    runs = {graph: asked("Who built the third Eddystone tower?", "--graph", graph) for graph in FLOWS}
+    policy = ("--graph", "memact", "--engine", "agent=policy+plain:small@1")
+    runs["tokens"] = asked("Which sharks swim at Bell Rock?", *policy)
+    environment = os.environ | {
+        "OFFING_URL": link.group(0).split("/login")[0],
+        "OFFING_LOGIN": link.group(0),
+        "OFFING_RUNS": json.dumps(runs),
+        "OFFING_CHROMIUM": str(CHROMIUM),
+    }
+    script = ["node", str(ROOT / "frontend/e2e/flow-tabs.mjs")]
+    return subprocess.run(script, env=environment, capture_output=True, text=True, timeout=110, check=False)
