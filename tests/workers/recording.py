@@ -1,6 +1,7 @@
 """A graph whose contexts grow, are edited and are built anew, so that its record has every kind of segment.
 
-`diarist` is asked in an append-only form; at turn 4 the first exchange is taken out of its memory. `reader` is asked
+`diarist` is asked in an append-only form; at turn 4 the first exchange is taken out of its memory, and of
+training. `reader` is asked
 with a fresh prompt each turn.
 """
 
@@ -22,6 +23,7 @@ from offing.sdk import (
     ReportDraft,
     Role,
     RunContext,
+    StepDraft,
     StepKind,
     StopReason,
 )
@@ -96,7 +98,9 @@ async def _talk(state: State, runtime: Runtime[Any]) -> dict[str, Any]:
     if reason := ctx.stop():
         return {"stop": reason}
     edited = Fracture.MEMORY_EDIT if turn == EDITED_AT else None
-    kept = kept[1:] if edited else kept
+    if edited:
+        await ctx.record(StepDraft(StepKind.NOTE, "dropped", {}, turn=turn, untrains=kept[0]))
+        kept = kept[1:]
     steps = await ctx.fetch(kept)
     said = tuple(Said(seq=s.seq, text=s.payload["output"]["word"]) for s in steps)
     written = await ctx.call(DIARIST, Diary(question=ctx.run.question, said=said), turn=turn, fracture=edited)

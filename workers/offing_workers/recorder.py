@@ -20,7 +20,7 @@ from langgraph.config import get_config
 from offing.core.errors import OffingError, ReplayDiverged, Unavailable
 from offing.core.run import Fence, Spent
 from offing.core.step import CallKey, Step, StepDraft
-from offing.storage import spend, steps
+from offing.storage import spend, steps, turns
 from offing.storage.pool import Connection, Database
 from offing.storage.steps import AlreadyRecorded, Booking
 from offing_workers.recollection import Recollection
@@ -213,6 +213,8 @@ class Recorder:
                     await self._checkpoints.save(connection)
                     if also is not None:
                         await also(connection, new[left:])
+                    if untrained := [d.untrains for d in drafts if d.untrains]:
+                        await turns.untrain(connection, self.fence.run, untrained)
                     if booking.usd or booking.released:  # last, because all runs of the tenant share that row
                         await spend.settle(connection, self.fence, booking.released, booking.usd, booking.day)
                 return new

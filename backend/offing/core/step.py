@@ -81,6 +81,8 @@ class StepDraft:
     turn: int = 0
     """Turn of the graph's loop that it belongs to, from 1. 0: outside the loop."""
     key: CallKey | None = None
+    untrains: int = 0
+    """Seq of a role call that stays on record and is not trained, because of this step. 0: none."""
 
 
 @dataclass(frozen=True, slots=True)

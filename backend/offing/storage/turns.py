@@ -63,6 +63,12 @@ MARK_DONE = """
 """
 
 
+UNTRAIN = """
+    update turn set trainable = 'none', trainable_reason = 'the flow took it out of its context unseen'
+     where run_id = %s and seq = any(%s)
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Who was asked, and when."""
@@ -141,6 +147,11 @@ async def insert(
 async def mark_done(connection: Connection, run: UUID, seqs: Sequence[int]) -> None:
     """Say with which turns the roles of a run ended it of their own accord, and that no other turn did."""
     await connection.execute(MARK_DONE, {"run": run, "seqs": list(seqs)})
+
+
+async def untrain(connection: Connection, run: UUID, seqs: Sequence[int]) -> None:
+    """Keep turns on record that are not to be trained."""
+    await connection.execute(UNTRAIN, (run, list(seqs)))
 
 
 def _said(answer: Answer, place: Place | None) -> dict[str, Any]:

@@ -72,7 +72,8 @@ def discarded(place: Place) -> StepDraft:
     """That a record was left out of the context before the agent saw it: its action is on record, and not trained."""
     payload = {"op": "discard", "id": place.id, "action": place.action, "observation": place.observation}
     payload |= {"ok": True, "said": DISCARDED, "trainable": False}
-    return StepDraft(StepKind.MEMORY, f"discard: {place.id}", payload, "memory", shortened(DISCARDED), turn=place.turn)
+    title, said = f"discard: {place.id}", shortened(DISCARDED)
+    return StepDraft(StepKind.MEMORY, title, payload, "memory", said, turn=place.turn, untrains=place.action)
 
 
 def _arguments(act: Act) -> tuple[tuple[str, ...], str]:
