@@ -50,7 +50,7 @@ async function tokensTab(page, id) {
   await page.goto(new URL(`/runs/${id}?tab=tokens`, base).href);
   const panel = page.getByRole("tabpanel");
   await panel.getByRole("heading", { name: /Segment 0/ }).waitFor();
-  await panel.locator(".tok").first().waitFor();
+  await panel.locator(".turn-text .tok").first().waitFor();
   await pictures(page, "tokens");
   await panel.getByRole("button", { name: "Table" }).first().click();
   const rows = panel.locator(".tok-table").first().locator("tbody tr");

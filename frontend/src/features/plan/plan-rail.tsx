@@ -46,7 +46,9 @@ export function PlanRail({ log, marks, active, selected, need, onPick }: PlanRai
       <section aria-label="Plan">
         <h2 className="label">Plan</h2>
         {items.length === 0 && (
-          <p className="quiet plan-empty">{active ? "Its first plan appears here." : "It made no plan."}</p>
+          <p className="quiet plan-empty">
+            {active ? "Its first plan appears here." : "It took its steps without a plan."}
+          </p>
         )}
         {plans.length > shownPlans.length && (
           <p className="quiet plan-empty num">{plans.length - shownPlans.length} earlier in the timeline</p>

@@ -22,6 +22,7 @@ export function TokensView({ run, active, onPick }: TokensViewProps) {
       <ProblemNote error={pages.error} onRetry={() => pages.refetch()} />
       {pages.isPending && <p className="quiet">Loading the record…</p>}
       {first && <Summary record={first} />}
+      {turns.some((turn) => turn.tokens) && <Legend />}
       {first && turns.length === 0 && <p className="quiet">Its first role call appears here once it is answered.</p>}
       <ol>
         {turns.map((turn, nth) => (
@@ -37,6 +38,15 @@ export function TokensView({ run, active, onPick }: TokensViewProps) {
         </button>
       )}
     </section>
+  );
+}
+
+function Legend() {
+  return (
+    <p className="quiet tokens-legend">
+      A token's ground is <span className="tok s2">sun</span> to <span className="tok s4">coral</span> the less likely
+      it was; one that is <span className="tok masked">dotted</span> is not trained.
+    </p>
   );
 }
 
@@ -68,7 +78,7 @@ function SegmentHead({ segment, turn }: { segment: Segment | undefined; turn: Tu
     <h3 className="tokens-segment">
       Segment <span className="num">{segment.idx}</span>, {segment.role}
       <span className="quiet">
-        {" "}
+        {" · "}
         {segment.fracture.replaceAll("_", " ")}
         {segment.parent !== null && ` after segment ${segment.parent}${shared}`}
       </span>

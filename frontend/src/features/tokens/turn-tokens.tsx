@@ -87,7 +87,7 @@ function TokenTable({ rows }: { rows: readonly TokenRow[] }) {
         {rows.map((row) => (
           <tr key={row.at}>
             <td>{row.id}</td>
-            <td className="mono">{visible(row)}</td>
+            <td className="mono">{row.piece === null ? "" : visible(row)}</td>
             <td>{row.trained ? "yes" : "no"}</td>
             <td>{row.logprob.toFixed(4)}</td>
             <td>{row.entropy === null ? "" : row.entropy.toFixed(3)}</td>
