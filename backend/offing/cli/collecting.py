@@ -54,7 +54,7 @@ def rollout(
     group_size
         Runs of each task.
     policy
-        `role=NAME@VERSION`: a registered policy version that answers a role.
+        `role=NAME@VERSION`: a registered policy version that answers a role; `planner+compact=…`: in that form.
     engine
         `role=engine` for other roles, such as `planner=rules:oracle`; or `all=…`.
     turns

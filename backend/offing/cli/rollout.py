@@ -128,13 +128,14 @@ def cancel_batch(text: str) -> int:
 
 
 def policies_of(texts: Sequence[str]) -> dict[str, EngineChoice]:
-    """`role=NAME@VERSION` texts as choices."""
+    """`role=NAME@VERSION` texts as choices; `role+FORM=…` asks the role in one of its other forms."""
     found: dict[str, EngineChoice] = {}
     for text in texts:
         role, equals, version = text.partition("=")
         if not equals or not version or not role:
             raise InvalidInput("--policy", f"{text!r} is not role=NAME@VERSION", "Write for instance planner=small@3.")
-        found[role] = EngineChoice(engine="policy", model=version)
+        role, _, form = role.partition("+")
+        found[role] = EngineChoice(engine="policy", model=version, form=form)
     return found
 
 

@@ -31,6 +31,8 @@ def test_a_scorer_that_cannot_be_read_is_refused_by_flag(text: str) -> None:
 
 def test_a_policy_is_pinned_by_role_name_and_version() -> None:
     assert policies_of(["planner=small@3"]) == {"planner": EngineChoice(engine="policy", model="small@3")}
+    compact = EngineChoice(engine="policy", model="small@3", form="compact")
+    assert policies_of(["planner+compact=small@3"]) == {"planner": compact}
     with pytest.raises(InvalidInput, match="--policy"):
         policies_of(["small@3"])
 
