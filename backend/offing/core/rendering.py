@@ -12,7 +12,7 @@ from offing.core.report import Citation, Report, ReportScore, ReportStatus, Sect
 from offing.core.run import StopReason
 
 ENDINGS: dict[str, str] = {
-    StopReason.ANSWERED: "The verifier found the evidence sufficient.",
+    StopReason.ANSWERED: "The evidence was judged sufficient.",
     StopReason.NOTHING_FOUND: "No source was found that answers the question.",
     StopReason.TURN_LIMIT: "The limit on turns was reached.",
     StopReason.TOKEN_LIMIT: "The limit on tokens was reached.",

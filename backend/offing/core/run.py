@@ -33,7 +33,7 @@ TERMINAL = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.CANCELLED, Run
 
 class StopReason(StrEnum):
     ANSWERED = "answered"
-    """The verifier found the evidence sufficient."""
+    """The flow judged its evidence sufficient: AgentFlow by its verifier, the others by their agent."""
     NOTHING_FOUND = "nothing_found"
     """No source holds anything on the question."""
     TURN_LIMIT = "turn_limit"
