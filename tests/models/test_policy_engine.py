@@ -200,6 +200,15 @@ async def test_an_unusable_answer_is_asked_for_again_in_words_and_kept_as_an_att
     assert answer.usage == meter.total
 
 
+async def test_a_nul_in_what_a_policy_wrote_is_unusable_and_the_attempt_can_be_stored() -> None:
+    async with WireServer(Policies(says(GOOD + "\0", GOOD))) as server:
+        answer = await answered(policy_engine(server.url), request(small()))
+    assert [(a.text, a.message) for a in answer.attempts] == [
+        (GOOD + "\ufffd", "The answer has a NUL character. Leave it out.")
+    ]
+    assert "\0" not in "".join(m.text for m in answer.messages)
+
+
 async def test_a_compact_prompt_is_sampled_again_as_it_was() -> None:
     async with WireServer(policies := Policies(says("what", "stop now\n"))) as server:
         answer = await answered(policy_engine(server.url), request(small(form="compact"), role=SPEAKING))

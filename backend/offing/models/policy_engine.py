@@ -118,6 +118,8 @@ class _PolicyWire:
     def read(self, ask: PolicyAsk, reply: PolicyReply) -> Any | Unusable:
         if reply.finish == "length":
             return cut_off(ask.max_tokens)
+        if "\0" in reply.text:  # the database cannot hold one, and ids whose text was changed would be no record
+            return Unusable("The answer has a NUL character. Leave it out.")
         return read(self.form, reply.text, self.request)
 
     def again(self, ask: PolicyAsk, text: str, problem: Unusable) -> PolicyAsk:

@@ -122,7 +122,7 @@ class RoleCall(Generic[AskT, ReplyT]):
             if not isinstance(output, Unusable):
                 answer = self.wire.accepted(ask, reply, output)
                 return replace(answer, usage=self.usage, attempts=tuple(self.attempts))
-            text = reply.text[:KEPT_TEXT]
+            text = _storable(reply.text)
             self.attempts.append(Attempt(FailureKind.INVALID_OUTPUT, output.problem, text, ms, reply.usage))
             ask = self.wire.again(ask, text, output)
         role = self.request.role.name
@@ -138,7 +138,7 @@ class RoleCall(Generic[AskT, ReplyT]):
             if not isinstance(outcome, Refusal):
                 return outcome, ms
             failed += 1
-            written = outcome.text[:KEPT_TEXT]
+            written = _storable(outcome.text)
             self.attempts.append(Attempt(outcome.kind, outcome.message, written, ms, outcome.usage))
             if self._left() == 0:
                 return self._out_of(StopReason.TIME_LIMIT), ms
@@ -196,3 +196,8 @@ def correction(text: str, problem: Unusable) -> tuple[Message, ...]:
     words = f"That answer cannot be used. {shortened(problem.problem, 1200)} Give the whole corrected answer."
     said = (Message("assistant", (text,)),) if text.strip() else ()
     return (*said, Message("user", (words,)))
+
+
+def _storable(text: str) -> str:
+    """As much of what was written as a failed attempt keeps; the database holds no NUL."""
+    return text[:KEPT_TEXT].replace("\0", "\N{REPLACEMENT CHARACTER}")
