@@ -173,9 +173,10 @@ async def test_steps_of_some_kinds_come_whole_and_in_pages(api: Api) -> None:
     fence = await api.hands.claim(run)
     await api.hands.append(fence, *(StepDraft(StepKind.TOOL, f"t{n}", {"n": n}) for n in range(3)))
     await api.hands.append(fence, StepDraft(StepKind.MEMORY, "m", {"n": 9}), StepDraft(StepKind.PLAN, "p", {}))
-    at, kinds = f"/api/v1/runs/{run}/whole-steps", [("kind", "tool"), ("kind", "memory"), ("limit", "3")]
+    at = f"/api/v1/runs/{run}/whole-steps"
+    kinds = (("kind", "tool"), ("kind", "memory"), ("limit", "3"))
     first = (await api.http.get(at, params=kinds)).json()
-    rest = (await api.http.get(at, params=[*kinds, ("after", first["next"])])).json()
+    rest = (await api.http.get(at, params=(*kinds, ("after", first["next"])))).json()
     assert [s["payload"]["n"] for s in first["items"] + rest["items"]] == [0, 1, 2, 9]
     assert rest["next"] is None
     assert (await api.http.get(at)).status_code == 422
