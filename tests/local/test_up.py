@@ -112,7 +112,7 @@ def test_a_second_up_says_where_it_runs_and_gives_a_fresh_link(running: Up) -> N
     second = start(running.home.parent)
     assert second.link() != first
     assert second.process.wait(30) == 0
-    assert any(f"already running (pid {running.process.pid})" in line for line in second.lines)
+    assert any(f"is running (pid {running.process.pid})" in line for line in second.lines)
     assert running.process.poll() is None
 
 

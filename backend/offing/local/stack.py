@@ -122,7 +122,7 @@ def attach(settings: Settings, host: Guest, hooks: Hooks, say: Say) -> int:
             "Try again when it is done, or set OFFING_HOME to another folder.",
         )
     note = _ready_note(host.paths)
-    say(f"Offing is already running (pid {note.pid}).")
+    say(f"Offing is running (pid {note.pid}).")
     say(f"Open {hooks.login_link(addresses(settings, host.paths), str(note.page_url))}")
     return 0
 
