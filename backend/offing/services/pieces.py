@@ -27,14 +27,23 @@ def pieces_of(turn: Talk, place: str) -> Pieces | None:
     if turn.tokens is None or not file.is_file():
         return None
     tokenizer = _tokenizer(str(file), file.stat().st_mtime_ns)
-    said = "".join(tokenizer.decode([id], skip_special_tokens=True) for id in turn.tokens.completion)
+    said = tokenizer.decode(list(turn.tokens.completion), skip_special_tokens=True)
     if said != turn.completion:
         return None
     return Pieces(_decoded(tokenizer, turn.tokens.prompt), _decoded(tokenizer, turn.tokens.completion))
 
 
 def _decoded(tokenizer: Any, ids: Sequence[int]) -> tuple[str, ...]:
-    return tuple(tokenizer.decode([id], skip_special_tokens=False) for id in ids)
+    """Each id as what it adds after the one before: alone, a word loses the space in front of it."""
+    before: list[list[int]] = [[], *([id] for id in ids)]
+    return tuple(_added(tokenizer, first, id) for first, id in zip(before, ids, strict=False))
+
+
+def _added(tokenizer: Any, before: list[int], id: int) -> str:
+    """What `id` decodes to after `before`; alone, where the two run into one character."""
+    was = tokenizer.decode(before, skip_special_tokens=False)
+    both = tokenizer.decode([*before, id], skip_special_tokens=False)
+    return both[len(was) :] if both.startswith(was) else tokenizer.decode([id], skip_special_tokens=False)
 
 
 @lru_cache(maxsize=4)

@@ -59,8 +59,10 @@ function Prompt({ turn }: { turn: Turn }) {
 
 function Completion({ turn, rows }: { turn: Turn; rows: readonly TokenRow[] }) {
   if (rows.length === 0) return <p className="turn-text">{turn.completion || "No text."}</p>;
+  const unread = rows.every((row) => row.piece === null);
   return (
     <p className="turn-text">
+      {unread && `${turn.completion}\n`}
       {rows.map((row) => (
         <span key={row.at} className={`tok s${surprise(row.logprob)} ${row.trained ? "" : "masked"}`} title={told(row)}>
           {row.piece ?? `${row.id} `}
