@@ -31,7 +31,7 @@ async def page(
 async def rows_of(pool: Database, run: UUID, *, quarantined: bool = False) -> list[TrainRow]:
     async with pool.transaction(LOCAL_TENANT) as connection:
         episode = await trajectories.episode(connection, run)
-        (batch,) = await trajectories.batches(connection, [run])
+        ((batch,), _) = await trajectories.batches(connection, [run])
         packed = await stretches.segments(connection, batch)
     return [row for _, segment in packed for row in merged(episode, segment, quarantined=quarantined)]
 
@@ -83,7 +83,7 @@ async def test_another_tenant_sees_nothing(pool: Database, collected: Collected,
     run = await collected.rollout()
     async with pool.transaction(other_tenant) as connection:
         assert await trajectories.page(connection, Query(), None, 10) == []
-        assert await trajectories.batches(connection, [run]) == []
+        assert await trajectories.batches(connection, [run]) == ([], 0)
         assert await stretches.segments(connection, [(run, 0)]) == []
 
 
@@ -155,7 +155,7 @@ async def test_no_failed_attempt_is_among_the_tokens_or_texts(pool: Database, co
 async def test_segments_are_read_in_portions(pool: Database, collected: Collected) -> None:
     run = await collected.rollout(*(A("word", fracture=Fracture.WORKSPACE_RESET) for _ in range(5)))
     async with pool.transaction(LOCAL_TENANT) as connection:
-        portions = await trajectories.batches(connection, [run], most=200)
+        portions, _ = await trajectories.batches(connection, [run], most=200)
     assert len(portions) > 1
     assert [idx for portion in portions for _, idx in portion] == [0, 1, 2, 3, 4]
 
@@ -163,8 +163,7 @@ async def test_segments_are_read_in_portions(pool: Database, collected: Collecte
 async def test_turns_without_ids_have_text_and_no_tokens(pool: Database, collected: Collected) -> None:
     run = await collected.rollout(A("plain text", ids=False))
     async with pool.transaction(LOCAL_TENANT) as connection:
-        assert await trajectories.batches(connection, [run]) == []
-        assert await trajectories.without_ids(connection, [run]) == 1
+        assert await trajectories.batches(connection, [run]) == ([], 1)
         (talk,) = await stretches.talks(connection, run)
     assert (talk.trainable, talk.tokens, talk.completion) == ("sft", None, "plain text")
 

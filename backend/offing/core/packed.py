@@ -39,6 +39,19 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True)
+class Spans:
+    """Stretches of a segment's completions whose tokens are known; one entry a span in every tuple."""
+
+    seq: tuple[int, ...] = ()
+    """Of the turn, ascending."""
+    kind: tuple[str, ...] = ()
+    start: tuple[int, ...] = ()
+    """Completion id."""
+    end: tuple[int, ...] = ()
+    """Excluded."""
+
+
+@dataclass(frozen=True, slots=True)
 class PackedSegment:
     """A segment's turns that have ids, in their order: their tokens as little-endian bytes, turn after turn."""
 
@@ -62,5 +75,4 @@ class PackedSegment:
     """float16, of the completion ids of the turns that have it."""
     mask: bytes
     """A bit a completion id, lowest first; each turn begins with a byte of its own."""
-    spans: tuple[tuple[int, str, int, int], ...] = ()
-    """Place among these turns, kind, first completion id, completion id after the last."""
+    spans: Spans = Spans()

@@ -4,8 +4,9 @@ The only home of the merging rule: turns share a row only while each recorded pr
 it; nothing is tokenised again to make it so. Needs numpy; knows no table and no file format.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from offing.core.episode import Episode, SegmentHead
 from offing.core.errors import OffingError
-from offing.core.packed import PackedSegment, Turns
+from offing.core.packed import PackedSegment, Spans, Turns
 from offing.core.tokens import SpanKind
 
 Ints = npt.NDArray[np.int32]
@@ -79,10 +80,13 @@ def merged(episode: Episode, segment: PackedSegment, *, quarantined: bool = Fals
 
     Turns that are not for `rl` stay as context, masked; so do quarantined ones unless they are asked for.
     """
-    laid = _Laid(segment, quarantined)
-    edges = pairwise((0, *_breaks(segment), len(segment.turns)))
-    rows = (laid.row(episode, nth, first, end) for nth, (first, end) in enumerate(edges))
-    return [row for row in rows if row.loss_mask.any()]
+    return merged_all([(episode, segment)], quarantined=quarantined)[0]
+
+
+def merged_all(segments: Sequence[tuple[Episode, PackedSegment]], *, quarantined: bool = False) -> list[list[TrainRow]]:
+    """The rows of each segment, see `merged`; views of arrays that all of them share."""
+    laid = _Laid([segment for _, segment in segments], quarantined)
+    return [laid.rows(nth, episode) for nth, (episode, _) in enumerate(segments)]
 
 
 def _breaks(segment: PackedSegment) -> list[int]:
@@ -99,46 +103,77 @@ def _breaks(segment: PackedSegment) -> list[int]:
 
 
 class _Laid:
-    """A segment's turns laid out one after the other, without what they repeat."""
+    """Segments' turns laid out one after the other, without what they repeat.
 
-    def __init__(self, segment: PackedSegment, quarantined: bool) -> None:
-        self.segment, turns = segment, segment.turns
-        prompts = np.array(segment.prompt_counts, np.int64)
-        completions = np.array(segment.completion_counts, np.int64)
+    All segments at once, because numpy costs as much for a segment as for a hundred.
+    """
+
+    def __init__(self, segments: Sequence[PackedSegment], quarantined: bool) -> None:
+        self.segments = segments
+        counts = np.array([len(s.turns) for s in segments], np.int64)
+        self.firsts = np.concatenate(([0], np.cumsum(counts)))
+        prompts = np.array(_end_to_end(s.prompt_counts for s in segments), np.int64)
+        completions = np.array(_end_to_end(s.completion_counts for s in segments), np.int64)
         self.starts = np.concatenate(([0], np.cumsum(prompts + completions)))
         self.heads = self.starts[:-1] + prompts
         before = np.cumsum(completions) - completions
         sampled: Places = np.arange(int(completions.sum())) + np.repeat(self.heads - before, completions)
-        self.ids = _ids(segment.ids)
-        judged = zip(segment.trainable, turns.quarantine, strict=True)
+        self.ids = _ids(b"".join(s.ids for s in segments))
+        judged = ((use, doubt) for s in segments for use, doubt in zip(s.trainable, s.turns.quarantine, strict=True))
         wanted = [use == "rl" and (quarantined or not doubt) for use, doubt in judged]
-        trained = _bits(segment.mask, completions) & np.repeat(np.array(wanted, np.bool_), completions)
+        trained = _bits(b"".join(s.mask for s in segments), completions) & np.repeat(
+            np.array(wanted, np.bool_), completions
+        )
         self.mask = np.zeros(len(self.ids), np.bool_)
         self.mask[sampled] = trained
+        logprobs = np.frombuffer(b"".join(s.logprobs for s in segments), "<f4")
         self.logprobs = np.zeros(len(self.ids), np.float32)
-        self.logprobs[sampled] = np.where(trained, np.frombuffer(segment.logprobs, "<f4"), np.float32(0))
+        self.logprobs[sampled] = np.where(trained, logprobs, np.float32(0))
         self.entropy = self._entropy(sampled, trained, completions)
-        self.index = np.repeat(np.arange(len(turns), dtype=np.int16), prompts + completions)
+        places = np.arange(len(prompts)) - np.repeat(self.firsts[:-1], counts)
+        self.index = np.repeat(places.astype(np.int16), prompts + completions)
         self.kinds = self._kinds()
 
     def _entropy(self, sampled: Places, trained: Bits, completions: Places) -> Floats:
         entropy = np.full(len(self.ids), np.nan, np.float32)
-        if self.segment.entropy:
-            given = np.repeat(np.array(self.segment.entropy_counts) > 0, completions)
-            stored = np.frombuffer(self.segment.entropy, "<f2")
+        stored = np.frombuffer(b"".join(s.entropy for s in self.segments), "<f2").astype(np.float32)
+        if len(stored):
+            known = np.array(_end_to_end(s.entropy_counts for s in self.segments)) > 0
+            given = np.repeat(known, completions)
             entropy[sampled[given]] = np.where(trained[given], stored, np.float32(np.nan))
         return entropy
 
     def _kinds(self) -> Tiny:
+        """A later span lies over an earlier one."""
         kinds = np.full(len(self.ids), NO_SPAN, np.int8)
-        for place, kind, start, end in self.segment.spans:
-            kinds[self.heads[place] + start : self.heads[place] + end] = SPAN_CODES[kind]
+        spans = [(nth, s.spans) for nth, s in enumerate(self.segments) if s.spans.seq]
+        if spans:
+            heads = np.concatenate([self._spoken(nth, found) for nth, found in spans])
+            starts, ends = (np.array(_end_to_end(getattr(s, e) for _, s in spans), np.int64) for e in ("start", "end"))
+            codes = np.array([SPAN_CODES[kind] for _, found in spans for kind in found.kind], np.int8)
+            lengths = ends - starts
+            before = np.cumsum(lengths) - lengths
+            kinds[np.arange(int(lengths.sum())) + np.repeat(heads + starts - before, lengths)] = np.repeat(
+                codes, lengths
+            )
         return kinds
 
-    def row(self, episode: Episode, part: int, first: int, end: int) -> TrainRow:
-        """Turns `first` to `end`, with the part of the segment that the first goes on from."""
-        segment, a, b = self.segment, self.starts[first], self.starts[end]
-        known = self._context(first)
+    def _spoken(self, nth: int, spans: Spans) -> Places:
+        """Where the completion that each span lies in begins."""
+        places = np.searchsorted(np.array(self.segments[nth].turns.seq), np.array(spans.seq))
+        return self.heads[self.firsts[nth] + places]
+
+    def rows(self, nth: int, episode: Episode) -> list[TrainRow]:
+        segment = self.segments[nth]
+        edges = pairwise((0, *_breaks(segment), len(segment.turns)))
+        rows = (self._row(nth, episode, part, *edge) for part, edge in enumerate(edges))
+        return [row for row in rows if row.loss_mask.any()]
+
+    def _row(self, nth: int, episode: Episode, part: int, first: int, end: int) -> TrainRow:
+        """Turns `first` to `end` of a segment, with the part of it that the first goes on from."""
+        segment, before = self.segments[nth], self.firsts[nth]
+        a, b = self.starts[before + first], self.starts[before + end]
+        known = self._context(segment, before, first)
         return TrainRow(
             episode=episode,
             head=segment.head,
@@ -154,16 +189,19 @@ class _Laid:
             span_kind=_after(np.full(len(known), NO_SPAN, np.int8), self.kinds[a:b]),
         )
 
-    def _context(self, turn: int) -> Ints:
+    def _context(self, segment: PackedSegment, before: int, turn: int) -> Ints:
         """The tokens of the segment before this turn's own prompt ids; empty for a first turn."""
-        offset, known = self.segment.offsets[turn], np.empty(0, np.int32)
-        before = turn
-        while before and len(known) < offset:
-            before -= 1
-            begins, end = self.segment.offsets[before], offset - len(known)
+        offset, known = segment.offsets[turn], np.empty(0, np.int32)
+        while turn and len(known) < offset:
+            turn -= 1
+            begins, end = segment.offsets[turn], offset - len(known)
             if begins < end:
-                known = np.concatenate((self.ids[self.starts[before] :][: end - begins], known))
+                known = np.concatenate((self.ids[self.starts[before + turn] :][: end - begins], known))
         return known
+
+
+def _end_to_end(parts: Iterable[Sequence[int]]) -> list[int]:
+    return list(chain.from_iterable(parts))
 
 
 def _after(known: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -209,8 +209,7 @@ async def _rows(
 ) -> AsyncGenerator[Portion]:
     episodes = {episode.run: episode for episode in page}
     async with database.transaction(tenant) as connection:
-        batches = await trajectories.batches(connection, list(episodes), wanted.roles)
-        without = await trajectories.without_ids(connection, list(episodes))
+        batches, without = await trajectories.batches(connection, list(episodes), wanted.roles)
     last = dict(segment for batch in batches for segment in batch)
     for batch in batches:
         async with database.transaction(tenant) as connection:
@@ -232,12 +231,13 @@ def _merged(
     quarantined: bool,
 ) -> list[Behind]:
     """Rows of segments. `whole`: those with which a run is; `place`: where to go on before the first."""
-    from offing.core.rows import merged  # needs numpy, which the platform itself does without
+    from offing.core.rows import merged_all  # needs numpy, which the platform itself does without
 
     rows: list[Behind] = []
-    for run, segment in segments:
+    made = merged_all([(episodes[run], segment) for run, segment in segments], quarantined=quarantined)
+    for (run, segment), found in zip(segments, made, strict=True):
         before, place = place, whole.get((run, segment.head.idx), place)
-        rows += _behind(merged(episodes[run], segment, quarantined=quarantined), before, place)
+        rows += _behind(found, before, place)
     return rows
 
 

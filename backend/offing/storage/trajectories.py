@@ -92,14 +92,11 @@ SIZES = """
     select turn.run_id, turn.segment,
            sum(octet_length(prompt_ids) + octet_length(completion_ids) + octet_length(logprobs)
                + coalesce(octet_length(entropy), 0))
-      from unnest(%(runs)s::uuid[]) with ordinality as wanted(run_id, nth)
-           join turn using (run_id)
-           join segment s on s.run_id = turn.run_id and s.idx = turn.segment
-     where turn.completion_ids is not null and (%(roles)s::text[] is null or s.role = any(%(roles)s))
-     group by wanted.nth, turn.run_id, turn.segment order by wanted.nth, turn.segment
+             filter (where %(roles)s::text[] is null or turn.role = any(%(roles)s)),
+           count(*) filter (where completion <> '' and completion_ids is null)
+      from turn where run_id = any(%(runs)s) group by turn.run_id, turn.segment order by turn.segment
 """
-
-WITHOUT_IDS = "select count(*) from turn where run_id = any(%s) and completion <> '' and completion_ids is null"
+"""Null where there is nothing to read; the last column counts turns of which only the text is known."""
 
 TOOLS = """
     select run_id, seq, turn, payload->>'tool', payload->'args', payload->'content', payload->>'status',
@@ -187,24 +184,26 @@ async def episode(connection: Connection, run: UUID, *, references: bool = False
 
 async def batches(
     connection: Connection, runs: Sequence[UUID], roles: Sequence[str] = (), most: int = BATCH_BYTES
-) -> list[list[tuple[UUID, int]]]:
-    """The segments that have ids, run by run in the order given, in portions of at most `most` bytes of tokens."""
+) -> tuple[list[list[tuple[UUID, int]]], int]:
+    """The segments that have ids, run by run in the order given, in portions of at most `most` bytes of tokens.
+
+    And the number of turns, whatever their role, of which only the text is known.
+    """
     cursor = await connection.execute(SIZES, {"runs": list(runs), "roles": list(roles) or None})
+    place = {run: nth for nth, run in enumerate(runs)}
+    rows = sorted(await cursor.fetchall(), key=lambda row: place[row[0]])
     found: list[list[tuple[UUID, int]]] = []
-    room = 0
-    for run, idx, size in await cursor.fetchall():
+    room = without = 0
+    for run, idx, size, unknown in rows:
+        without += unknown
+        if size is None:
+            continue
         if size > room or not found:
             found.append([])
             room = most
         found[-1].append((run, idx))
         room -= size
-    return found
-
-
-async def without_ids(connection: Connection, runs: Sequence[UUID]) -> int:
-    """Turns of which only the text is known."""
-    row = await (await connection.execute(WITHOUT_IDS, (list(runs),))).fetchone()
-    return row[0] if row else 0
+    return found, without
 
 
 async def tools(connection: Connection, run: UUID) -> tuple[ToolUse, ...]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from offing.core.episode import Dialogue, Episode, References, Score, SegmentHead, SpanAt, Talk, Tokens, ToolUse
 from offing.core.model import Message
-from offing.core.packed import PackedSegment, Turns
+from offing.core.packed import PackedSegment, Spans, Turns
 from offing.core.rows import TrainRow, merged
 from offing.exports.format import Options, named, open_sink
 
@@ -35,9 +35,13 @@ def packed(
     *turns: tuple[Sequence[int], Sequence[int]],
     offsets: Sequence[int] | None = None,
     masks: Sequence[Sequence[bool]] | None = None,
+    spans: Sequence[tuple[int, str, int, int]] = (),
     **changes: Any,
 ) -> PackedSegment:
-    """A segment of (prompt ids, completion ids) a turn, each going on from all before it unless `offsets` says so."""
+    """A segment of (prompt ids, completion ids) a turn, each going on from all before it unless `offsets` says so.
+
+    `spans`: place among the turns, kind, first completion id, completion id after the last.
+    """
     n, ends = len(turns), [0]
     for prompt, completion in turns:
         ends.append(ends[-1] + len(prompt) + len(completion))
@@ -57,6 +61,7 @@ def packed(
         "logprobs": float32(*(-(k + 1) / 8 for k in range(sampled))),
         "entropy": b"",
         "mask": b"".join(packed_bits(b) for b in bits),
+        "spans": Spans(tuple(3 + place for place, *_ in spans), *tuple(zip(*spans, strict=True))[1:]),
     }
     return PackedSegment(**(defaults | changes))
 
