@@ -13,7 +13,7 @@ import numpy as np
 from offing.core.rows import TrainRow
 from offing.exports.arrow import pa
 from offing.exports.format import Options, Sink
-from offing.exports.parquet import ParquetSink, lists
+from offing.exports.parquet import ParquetSink, filled, lists
 
 LISTS = {
     "prompts": pa.int32(),
@@ -27,7 +27,7 @@ LISTS = {
 
 SCHEMA = pa.schema(
     [
-        *(pa.field(name, pa.list_(kind)) for name, kind in LISTS.items()),
+        *(pa.field(name, filled(kind)) for name, kind in LISTS.items()),
         pa.field("token_level_rewards", pa.list_(pa.float32())),
         *(pa.field(name, pa.string()) for name in ("uid", "run_id", "role", "outcome", "data_source")),
         *(pa.field(name, pa.int32()) for name in ("segment", "part")),
