@@ -1,7 +1,7 @@
 """Finished runs as training jobs pull them, and one run as a person reads it.
 
 Portions come from short transactions of their own, so that a slow reader holds neither a connection nor a snapshot, and
-nothing but a page of runs and a batch of segments is in memory.
+nothing but pages of runs and a few batches of segments are in memory.
 """
 
 import asyncio
@@ -175,16 +175,29 @@ async def trajectory(
 
 
 async def _ahead(found: AsyncGenerator[Portion]) -> AsyncGenerator[Portion]:
-    """The same, with the next portion being read while one is used."""
-    coming = asyncio.ensure_future(anext(found, None))
+    """The same, with the next two being read while one is used, so that neither side waits for the other's pauses."""
+    read = asyncio.Queue[Portion | Exception | None](1)
+    reading = asyncio.ensure_future(_read(found, read))
     try:
-        while (portion := await coming) is not None:
-            coming = asyncio.ensure_future(anext(found, None))
+        while (portion := await read.get()) is not None:
+            if isinstance(portion, Exception):
+                raise portion
             yield portion
     finally:
-        coming.cancel()
-        await asyncio.gather(coming, return_exceptions=True)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
         await found.aclose()
+
+
+async def _read(found: AsyncGenerator[Portion], into: asyncio.Queue[Portion | Exception | None]) -> None:
+    """Everything found, and None; or up to the exception that ended it, and that."""
+    try:
+        async for portion in found:
+            await into.put(portion)
+    except Exception as error:
+        await into.put(error)
+    else:
+        await into.put(None)
 
 
 async def _bounded(database: Database, tenant: UUID, wanted: Query) -> Query:
@@ -218,8 +231,12 @@ async def _rows(
         doubtful = sum(bool(why) for _, segment in segments for why in segment.turns.quarantine)
         made = partial(_merged, segments, episodes, whole, place, quarantined=options.quarantined)
         place = list(whole.values())[-1] if whole else place
-        yield Portion(made, place, quarantined=doubtful)
-    yield Portion(tuple, _place(page[-1]), len(page), without)
+        if batch is batches[-1]:
+            yield Portion(made, _place(page[-1]), len(page), without, doubtful)
+        else:
+            yield Portion(made, place, quarantined=doubtful)
+    if not batches:
+        yield Portion(tuple, _place(page[-1]), len(page), without)
 
 
 def _merged(
