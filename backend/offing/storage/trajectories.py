@@ -89,12 +89,17 @@ SCORES = """
 REFERENCES = "select task_id, answers, evidence from task_reference where task_id = any(%s)"
 
 SIZES = """
-    select turn.run_id, turn.segment,
-           sum(octet_length(prompt_ids) + octet_length(completion_ids) + octet_length(logprobs)
-               + coalesce(octet_length(entropy), 0))
-             filter (where %(roles)s::text[] is null or turn.role = any(%(roles)s)),
-           count(*) filter (where completion <> '' and completion_ids is null)
-      from turn where run_id = any(%(runs)s) group by turn.run_id, turn.segment order by turn.segment
+    select wanted.run, found.*
+      from unnest(%(runs)s::uuid[]) with ordinality as wanted(run, nth),
+           lateral (
+             select segment,
+                    sum(octet_length(prompt_ids) + octet_length(completion_ids) + octet_length(logprobs)
+                        + coalesce(octet_length(entropy), 0))
+                      filter (where %(roles)s::text[] is null or turn.role = any(%(roles)s)),
+                    count(*) filter (where completion <> '' and completion_ids is null)
+               from turn where turn.run_id = wanted.run group by segment order by segment
+           ) as found
+     order by wanted.nth
 """
 """Null where there is nothing to read; the last column counts turns of which only the text is known."""
 
@@ -190,11 +195,9 @@ async def batches(
     And the number of turns, whatever their role, of which only the text is known.
     """
     cursor = await connection.execute(SIZES, {"runs": list(runs), "roles": list(roles) or None})
-    place = {run: nth for nth, run in enumerate(runs)}
-    rows = sorted(await cursor.fetchall(), key=lambda row: place[row[0]])
     found: list[list[tuple[UUID, int]]] = []
     room = without = 0
-    for run, idx, size, unknown in rows:
+    for run, idx, size, unknown in await cursor.fetchall():
         without += unknown
         if size is None:
             continue
