@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -170,7 +171,8 @@ def test_after_the_death_of_everything_it_starts_again_with_nothing_lost(tmp_pat
         connection.execute("create table kept as select generate_series(1, 500) as n")
     everything = [*first.family(), psutil.Process(first.process.pid)]
     for process in everything:
-        process.kill()
+        with suppress(psutil.NoSuchProcess):  # workers of Postgres come and go
+            process.kill()
     first.process.wait()
     second = start(tmp_path)
     second.link()
