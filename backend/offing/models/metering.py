@@ -1,17 +1,15 @@
 """Every attempt is reserved before and settled after, also when it is cancelled in between. Knows no budget."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, TypeVar
 
 from offing.core.model import Usage
 from offing.core.run import StopReason
+from offing.finishing import finished
 from offing.models.engine import Meter
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -31,7 +29,7 @@ async def reserved(meter: Meter, tokens: int, usd: Decimal) -> AsyncGenerator[Bo
         yield booking
     finally:
         if booking.refused is None:
-            await _whole(meter.settle(booking.used))
+            await finished(meter.settle(booking.used))
 
 
 async def _reserve(meter: Meter, tokens: int, usd: Decimal) -> StopReason | None:
@@ -41,15 +39,5 @@ async def _reserve(meter: Meter, tokens: int, usd: Decimal) -> StopReason | None
         return await asyncio.shield(pending)
     except asyncio.CancelledError:
         if await pending is None:
-            await _whole(meter.settle(Usage()))
-        raise
-
-
-async def _whole(work: Coroutine[Any, Any, T]) -> T:
-    """Finish `work` even when the caller is cancelled meanwhile; the cancellation then goes on."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
+            await finished(meter.settle(Usage()))
         raise

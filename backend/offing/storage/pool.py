@@ -6,7 +6,7 @@ alone; the name ends with the transaction, so no pooled connection carries it ov
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, LiteralString, Self
 from uuid import UUID
@@ -18,6 +18,7 @@ from psycopg.rows import TupleRow, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from offing.core.errors import OffingError, Unavailable
+from offing.finishing import finished
 
 CHECK_AFTER = 1.0
 """Seconds of rest after which a pooled connection is asked whether it still stands, before it is lent out."""
@@ -108,7 +109,7 @@ class Database:
                 yield connection
             finally:
                 connection.used_at = time.monotonic()
-                await _whole(self._pool.putconn(connection))
+                await finished(self._pool.putconn(connection))
         except (PoolTimeout, psycopg.OperationalError, IdleInTransactionSessionTimeout) as error:
             raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
         finally:
@@ -136,16 +137,6 @@ class Database:
             giving = asyncio.ensure_future(self._pool.putconn(taking.result()))
             self._giving.add(giving)
             giving.add_done_callback(self._giving.discard)
-
-
-async def _whole(work: Coroutine[Any, Any, None]) -> None:
-    """Finish `work` even when the caller is cancelled meanwhile; the cancellation then goes on."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
 
 
 def _begin(tenant: UUID) -> bytes:

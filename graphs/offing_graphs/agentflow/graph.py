@@ -8,6 +8,7 @@ from offing_graphs.agentflow import extractive, nodes
 from offing_graphs.agentflow.roles import ROLES
 from offing_graphs.agentflow.state import State, start
 from offing_graphs.parts import ROOMS
+from offing_graphs.parts.ending import unless_stopped
 from offing_graphs.parts.findings import pieces
 
 
@@ -24,17 +25,10 @@ def build() -> Any:
     graph.add_node("generator", nodes.generator)
     graph.add_edge(START, "analyse")
     for node, following in (("analyse", "planner"), ("planner", "executor"), ("executor", "verifier")):
-        graph.add_conditional_edges(node, _unless_stopped(following), [following, "generator"])
-    graph.add_conditional_edges("verifier", _unless_stopped("planner"), ["planner", "generator"])
+        graph.add_conditional_edges(node, unless_stopped(following, "generator"), [following, "generator"])
+    graph.add_conditional_edges("verifier", unless_stopped("planner", "generator"), ["planner", "generator"])
     graph.add_edge("generator", END)
     return graph
-
-
-def _unless_stopped(following: str) -> Any:
-    async def next_node(state: State) -> str:  # LangGraph runs what is not async on another thread
-        return "generator" if state["stop"] else following
-
-    return next_node
 
 
 def salvage(run: RunView, evidence: tuple[Evidence, ...]) -> ReportDraft:

@@ -8,6 +8,7 @@ from offing_graphs.iterresearch import endings, nodes
 from offing_graphs.iterresearch.roles import ROLES
 from offing_graphs.iterresearch.state import State, start
 from offing_graphs.parts import ROOMS
+from offing_graphs.parts.ending import unless_stopped
 from offing_graphs.parts.findings import pieces
 
 
@@ -21,17 +22,10 @@ def build() -> Any:
     graph.add_node("act", nodes.act)
     graph.add_node("write", nodes.write)
     graph.add_edge(START, "research")
-    graph.add_conditional_edges("research", _unless_stopped("act"), ["act", "write"])
-    graph.add_conditional_edges("act", _unless_stopped("research"), ["research", "write"])
+    graph.add_conditional_edges("research", unless_stopped("act", "write"), ["act", "write"])
+    graph.add_conditional_edges("act", unless_stopped("research", "write"), ["research", "write"])
     graph.add_edge("write", END)
     return graph
-
-
-def _unless_stopped(following: str) -> Any:
-    async def next_node(state: State) -> str:  # LangGraph runs what is not async on another thread
-        return "write" if state["stop"] else following
-
-    return next_node
 
 
 def salvage(run: RunView, evidence: tuple[Evidence, ...]) -> ReportDraft:

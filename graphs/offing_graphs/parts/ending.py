@@ -1,5 +1,8 @@
 """When a flow stops collecting, and why: the same rules for every flow."""
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 from offing.sdk import EngineFailure, FailureKind, RunContext, StopReason
 
 NO_MODEL = frozenset(
@@ -31,3 +34,15 @@ def reason_of(failure: EngineFailure) -> StopReason:
     if failure.kind is FailureKind.OUT_OF_BUDGET:
         return StopReason(failure.stop)
     return StopReason.INVALID_OUTPUT if failure.kind is FailureKind.INVALID_OUTPUT else StopReason.PROVIDER_DOWN
+
+
+def unless_stopped(following: str, last: str) -> Callable[[Any], Awaitable[str]]:
+    """A router: on to `following`, or to `last` once the state has a reason to stop.
+
+    Asynchronous, because LangGraph runs a router that is not on another thread.
+    """
+
+    async def next_node(state: Any) -> str:
+        return last if state["stop"] else following
+
+    return next_node

@@ -11,7 +11,7 @@ interface ReportVersionsProps {
   onPick(seq: number): void;
 }
 
-/** Longer texts are compared by lines. */
+/** Characters of two versions together; longer ones are shown without what changed. */
 const COMPARED = 60_000;
 
 /** The report as the agent rewrote it round by round, with what each round changed. */
