@@ -25,7 +25,7 @@ from offing.settings import Settings
 from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.pool import Database
-from offing_workers.collection import settle_forgotten
+from offing_workers.collection import settle, settle_forgotten
 from offing_workers.hold import Drain, Hold
 from offing_workers.showing import Showing
 from offing_workers.slice import Slice, SliceLimits
@@ -108,8 +108,8 @@ class WorkerProcess:
             return
         hold = self._holds[run] = Hold(claim.fence)
         limits = SliceLimits(term, self._settings.slice_turns, self._settings.slice_seconds)
-        work = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits).advance()
-        hold.task = asyncio.create_task(work)
+        slice = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits)
+        hold.task = asyncio.create_task(slice.advance())
         if self._draining:
             self._drain_one(hold)  # claimed while the others were told
         try:
@@ -117,6 +117,16 @@ class WorkerProcess:
         finally:
             self._holds.pop(run, None)
         self._report(hold)
+        if slice.to_settle and not self._draining:
+            await self._settle_at_once(hold)
+
+    async def _settle_at_once(self, hold: Hold) -> None:
+        """Settle the rollout that has just ended, once its hold is gone: an ended run has no lease, and a judge takes
+        its time. Where it cannot be done now, the sweep does it later."""
+        try:
+            await settle(self._database, self, hold.fence.tenant, hold.fence.run)
+        except Unavailable as error:
+            log.info("not settled", run=str(hold.fence.run), reason=str(error))
 
     def _report(self, hold: Hold) -> None:
         assert hold.task is not None

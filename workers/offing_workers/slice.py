@@ -31,7 +31,6 @@ from offing.telemetry.logs import bound
 from offing.telemetry.redaction import redact
 from offing.tools import registry
 from offing.tools.tool import ToolScope
-from offing_workers.collection import settle
 from offing_workers.context import SliceContext
 from offing_workers.hold import Drain, Hold
 from offing_workers.recollection import Recollection
@@ -88,7 +87,9 @@ class Slice:
         self._database, self._viewers, self._wakes, self._graphs = database, viewers, wakes, graphs
         self._claim, self._hold, self._limits, self._fence = claim, hold, limits, claim.fence
         self._fresh, self._announced = claim.fence.number == 1, False
-        self._at_exit, self._to_settle, self._is_rollout = False, False, False
+        self._at_exit, self._is_rollout = False, False
+        self.to_settle = False
+        """The run was a rollout, and this slice ended it."""
 
     async def advance(self) -> None:
         """Work until the run ends, is asked to stop, or the slice is over. Leaves everything to others once fenced.
@@ -99,15 +100,6 @@ class Slice:
             while not await self._advanced():
                 await asyncio.sleep(RETURN_PAUSE)
                 self._fresh = False
-            if self._to_settle:
-                await self._settle()
-
-    async def _settle(self) -> None:
-        """Settle the rollout that has just ended; where that cannot be done now, the sweep does it later."""
-        try:
-            await settle(self._database, self._wakes, self._fence.tenant, self._fence.run)
-        except Unavailable as error:
-            log.info("not settled", run=str(self._fence.run), reason=str(error))
 
     async def _advanced(self) -> bool:
         """Whether that was all. False: Postgres went away."""
@@ -138,7 +130,7 @@ class Slice:
         async with self._database.transaction(self._fence.tenant) as connection:
             await steps.append(connection, self._fence, term, [ended_step(status, reason, detail=detail)], Booking())
             await runs.hand_back(connection, self._fence, term, Release(status, stop_reason=reason, error=detail))
-        self._to_settle = self._is_rollout
+        self.to_settle = self._is_rollout
 
     async def _advance(self) -> None:
         async with self._database.transaction(self._fence.tenant) as connection:
@@ -314,7 +306,7 @@ class Slice:
             salvaged = await context.checked(await _salvaged(graph, context), stop)
             said, also = [salvaged.step, *said], salvaged.store
         await self._let_go(saver, Release(status, stop_reason=stop, error=detail or None), *said, also=also)
-        self._to_settle = self._is_rollout
+        self.to_settle = self._is_rollout
         await self._viewers.doing(self._fence.tenant, self._fence.run, None)
 
 

@@ -116,7 +116,7 @@ class Database:
             self._queue.release()
 
     async def _admitted(self) -> None:
-        """Wait for one of the connections to be free; here, because waiting in the pool does not bear cancellation."""
+        """Wait for one of the connections to be free; here, so that no cancellation strikes who waits in the pool."""
         try:
             async with asyncio.timeout(self._queue_seconds):
                 await self._queue.acquire()
