@@ -1,0 +1,1 @@
+"""The offline trainer: stored rollouts in, a better policy version out."""
