@@ -144,13 +144,14 @@ class Batch:
         counts = starts[rows + 1] - starts[rows]
         place = np.full(self.rows, -1, np.int64)
         place[rows] = np.arange(len(rows))
+        named: list[int] = rows.tolist()
         return replace(
             self,
             turn_row=np.where(self.turn_row >= 0, place[self.turn_row], -1),
-            row=tuple(self.row[n] for n in rows.tolist()),
+            row=tuple(self.row[n] for n in named),
             row_rollout=self.row_rollout[rows],
             row_segment=self.row_segment[rows],
-            row_fracture=tuple(self.row_fracture[n] for n in rows.tolist()),
+            row_fracture=tuple(self.row_fracture[n] for n in named),
             token_row=np.repeat(np.arange(len(rows)), counts),
             token_turn=self.token_turn[tokens],
             token_id=self.token_id[tokens],
