@@ -1,6 +1,6 @@
 """Batches of rollouts whose worker is the test itself: it ends each run as it likes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -21,12 +21,25 @@ from offing.storage.pool import Database
 from offing.storage.rollouts import RolloutFilter, RolloutRow
 from offing.storage.runs import Release
 from offing.storage.steps import Booking
+from offing_workers.collection import settle
 from tests.workers.processes import ALL_GRAPHS
 
 TERM = 30.0
 
 SECRET = "Quintessenz von Nebelheim"
 """A reference answer that occurs nowhere else."""
+
+JUDGE: dict[str, Any] = {"engine": "scripted", "options": {"answers": [{"score": 0.5, "reason": "half"}]}}
+
+BROKEN: dict[str, Any] = {"engine": "scripted", "options": {**JUDGE["options"], "fail": {"1": {"kind": "overloaded"}}}}
+"""A judge whose first answer fails."""
+
+Sql = Callable[..., list[tuple[Any, ...]]]
+"""Runs a statement as the owner."""
+
+
+class Died(BaseException):
+    """Who was at work is gone."""
 
 
 class Heard:
@@ -117,3 +130,7 @@ def _report(answer: str, reason: StopReason, citations: tuple[Citation, ...]) ->
     sentence = Sentence("s1", answer, numbers)
     status = ReportStatus.COMPLETE if reason is StopReason.ANSWERED else ReportStatus.PARTIAL
     return Report("Report", status, reason, sentence if answer else None, (Section("", (sentence,)),), citations)
+
+
+async def settled(collector: Collector, run: UUID) -> None:
+    await settle(collector.database, collector.hints, collector.tenant, run)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -24,6 +25,7 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
 from tests.conftest import at_database
+from tests.workers.collecting import Collector, Sql
 from tests.workers.processes import ALL_GRAPHS, Worker, spawn
 
 _serial = count(1)
@@ -90,6 +92,24 @@ class Platform:
 async def platform(app_url: str, redis_url: str) -> AsyncIterator[Platform]:
     async with Database(app_url, most=4) as database, BusHints(redis_url) as hints:
         yield Platform(database, hints)
+
+
+@pytest.fixture
+async def collector(app_url: str) -> AsyncIterator[Collector]:
+    async with Database(app_url, most=8) as database:
+        yield Collector(database)
+
+
+@pytest.fixture
+def sql(owner_url: str) -> Sql:
+    """Runs a statement as the owner."""
+
+    def execute(statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        with psycopg.connect(owner_url, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    return execute
 
 
 @dataclass(frozen=True)
