@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from offing.core import trajectory
 from offing.core.citation import check
 from offing.core.evidence import EvidenceBook
-from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Usage
+from offing.core.model import Answer, Attempt, EngineChoice, EngineFailure, FailureKind
 from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import RunStatus, StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
@@ -25,7 +25,7 @@ from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
 from offing.storage.pool import Connection, Database
 from offing.storage.token_columns import refuse_broken
-from offing.storage.turns import Origin
+from offing.storage.turns import Origin, Rejection, attempt_as_json
 from offing.telemetry.attributes import DECISION
 from offing.telemetry.tracing import mark_failed
 from offing_workers.hold import Drain, Hold
@@ -131,7 +131,7 @@ class SliceContext:
             answered(opened, answer)
         ms = int((time.monotonic() - began) * 1000)
         if isinstance(answer, EngineFailure):
-            await self._recorder.append(_failed(role, choice, answer, key, turn, ms))
+            await self._called(role, choice, _failed(role, choice, answer, key, turn, ms), answer.attempts)
             return answer
         return await self._accepted(role, choice, answer, key, turn, ms, fracture)
 
@@ -212,14 +212,6 @@ class SliceContext:
         ms: int,
         fracture: Fracture | None,
     ) -> RoleReply[Output]:
-        if answer.trace is not None:
-            refuse_broken(answer.trace, answer.text)
-        place = self._placing.place(role.name, answer, fracture)
-
-        async def with_turn(connection: Connection, new: list[Step]) -> None:
-            origin = Origin(role.name, choice.engine, key.superstep)
-            await turns.insert(connection, self._recorder.fence, new[0].seq, origin, answer, place)
-
         output: Any = answer.output
         headline = role.headline(output)
         draft = StepDraft(
@@ -238,10 +230,40 @@ class SliceContext:
             turn=turn,
             key=key,
         )
-        (step,) = await self._recorder.append(draft, also=with_turn)
-        self._placing.placed(role.name, place, step.seq)
+        step = await self._called(role, choice, draft, answer.attempts, answer, fracture)
         self._note_author(role, step)
         return RoleReply(step.seq, output)
+
+    async def _called(
+        self,
+        role: Role[Any, Any],
+        choice: EngineChoice,
+        draft: StepDraft,
+        attempts: Sequence[Attempt],
+        answer: Answer | None = None,
+        fracture: Fracture | None = None,
+    ) -> Step:
+        """Append a role call: a step and a turn for each completion that could not be used, then its own."""
+        rejected = turns.rejections(attempts)
+        for sampled in (r.sampled.trace for r in rejected):
+            refuse_broken(sampled, sampled.text)
+        if answer is not None and answer.trace is not None:
+            refuse_broken(answer.trace, answer.text)
+        aside = [self._placing.aside(role.name, r.sampled) for r in rejected]
+        place = self._placing.place(role.name, answer, fracture) if answer else None
+        assert draft.key is not None
+        origin = Origin(role.name, choice.engine, draft.key.superstep)
+
+        async def with_turns(connection: Connection, new: list[Step]) -> None:
+            for rejection, where, step in zip(rejected, aside, new, strict=False):
+                await turns.reject(connection, self._recorder.fence, step.seq, origin, rejection, where)
+            if answer is not None:
+                await turns.insert(connection, self._recorder.fence, new[-1].seq, origin, answer, place)
+
+        drafts = [_unused(role, choice, r, draft.turn) for r in rejected]
+        *_, step = await self._recorder.append(*drafts, draft, also=with_turns if rejected or answer else None)
+        self._placing.placed(role.name, place, step.seq)
+        return step
 
     def _note_author(self, role: Role[Any, Any], step: Step) -> None:
         """Remember who wrote a draft that was accepted, be it a whole answer or a part of one."""
@@ -338,8 +360,8 @@ def _failed(
         "failure": failure.kind,
         "message": failure.message,
         "stop": failure.stop,
-        "attempts": [{**asdict(a), "usage": _usage(a.usage)} for a in failure.attempts],
-        "usage": _usage(failure.usage),
+        "attempts": [attempt_as_json(a) for a in failure.attempts],
+        "usage": asdict(failure.usage) | {"usd": str(failure.usage.usd)},
     }
     title = f"{role.name}: {failure.message}"
     return StepDraft(
@@ -355,8 +377,13 @@ def _failed(
     )
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
-    return {**asdict(usage), "usd": str(usage.usd)}
+def _unused(role: Role[Any, Any], choice: EngineChoice, rejection: Rejection, turn: int) -> StepDraft:
+    """What was written is in the turn; tokens and money count with the call's own step."""
+    said = {"role": role.name, "engine": choice.engine, "model": choice.model, "attempt": rejection.nth}
+    problem, ms = rejection.attempt.message, rejection.attempt.ms
+    title = f"{role.name}: {problem}"
+    payload = said | {"problem": problem}
+    return StepDraft(StepKind.ATTEMPT, title, payload, label="unusable", ok=False, ms=ms, turn=turn)
 
 
 def _used(call: ToolCall, outcome: Outcome, key: CallKey, turn: int, ms: int) -> StepDraft:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from offing.core.model import Answer, Message
+from offing.core.model import Answer, Message, Sampled
 from offing.core.trajectory import Fracture, Tail, goes_on, text_goes_on
 from offing.storage import segments
 from offing.storage.pool import Database
@@ -52,6 +52,13 @@ class Placing:
             place = _next_in(tail, answer.messages)
         self._tails[role] = _tail(place, answer)
         return place
+
+    def aside(self, role: str, sampled: Sampled) -> Place:
+        """The place of a completion that no role could use: a segment of its own, from which nothing goes on."""
+        tail, ids = self._tails.get(role), sampled.trace.prompt_ids
+        if tail is None:
+            return self._opened(Fracture.REJECTED)
+        return self._opened(Fracture.REJECTED, tail.segment, _shared(tail.ids, ids))
 
     def placed(self, role: str, place: Place | None, seq: int) -> None:
         """The turn at `place` has become step `seq`."""

@@ -154,10 +154,17 @@ class Talk:
     checkpoint_id: str | None = None
     failed_attempts: tuple[Mapping[str, Any], ...] = ()
     """Requests that gave no accepted answer, before this one; never part of what is trained."""
+    accepted: bool = True
+    """False: no role could use it; it is never trained as accepted."""
+    attempt: int = 1
+    """Of its role call."""
+    problem: str = ""
+    """Why no role could use it. Empty: one did."""
 
     def teaches(self, *, quarantined: bool = False) -> bool:
         """Whether its text may be imitated. `quarantined`: also where the record is in doubt."""
-        return bool(self.completion) and self.trainable != "none" and (quarantined or not self.quarantine)
+        known = bool(self.completion) and self.accepted and self.trainable != "none"
+        return known and (quarantined or not self.quarantine)
 
 
 @dataclass(frozen=True, slots=True)

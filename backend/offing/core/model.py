@@ -52,6 +52,15 @@ class Usage:
             self.priced and other.priced,
         )
 
+    def __sub__(self, part: "Usage") -> "Usage":
+        """What is left without a part of it."""
+        return Usage(
+            self.prompt_tokens - part.prompt_tokens,
+            self.completion_tokens - part.completion_tokens,
+            self.usd - part.usd,
+            self.priced,
+        )
+
 
 class FailureKind(StrEnum):
     RATE_LIMITED = "rate_limited"
@@ -74,6 +83,18 @@ RETRYABLE = frozenset({FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, Failure
 
 
 @dataclass(frozen=True, slots=True)
+class Sampled:
+    """A completion with its tokens, and what it was asked for with."""
+
+    model: str
+    messages: tuple[Message, ...]
+    """The prompt as rendered."""
+    sampling: dict[str, Any]
+    """Parameters as sent."""
+    trace: TokenTrace
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """One request to an engine that gave no accepted answer. Kept on record, never trained as accepted."""
 
@@ -84,6 +105,9 @@ class Attempt:
     """What the engine wrote, when it wrote something unusable."""
     ms: int = 0
     usage: Usage = field(default_factory=Usage)
+    sampled: Sampled | None = None
+    """The same completion whole and token by token, which becomes a turn of its own. None: the engine gives no token
+    ids, or wrote nothing."""
 
 
 @dataclass(frozen=True, slots=True)

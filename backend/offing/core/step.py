@@ -44,6 +44,8 @@ class StepKind(StrEnum):
     """Anything else that a graph wants on record."""
     REPORT = "report"
     """A version of the report."""
+    ATTEMPT = "attempt"
+    """A completion that no role could use, before the step of its call. Its tokens are in the turn of that seq."""
     FAILURE = "failure"
     """A call that gave no usable answer; the run may go on."""
     ENDED = "ended"

@@ -22,6 +22,8 @@ class SpanKind(StrEnum):
     """A rewritten report of the round."""
     SUMMARY = "summary"
     ANSWER = "answer"
+    TEXT = "text"
+    """All of a completion that no role could read."""
 
 
 @dataclass(frozen=True, slots=True)

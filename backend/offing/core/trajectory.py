@@ -39,6 +39,8 @@ class Fracture(StrEnum):
     SUBAGENT = "subagent"
     TEMPLATE_BREAK = "template_break"
     """The text goes on, but its tokens do not: a template or a tokenizer renders what was said in another way."""
+    REJECTED = "rejected"
+    """A completion that no role could use stands by itself: nothing goes on from it."""
 
 
 VIOLATIONS = frozenset({StopReason.INVALID_OUTPUT, StopReason.CONTEXT_LIMIT})

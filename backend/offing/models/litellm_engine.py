@@ -111,6 +111,9 @@ class _LitellmWire:
     def again(self, ask: Ask, text: str, problem: Unusable) -> Ask:
         return replace(ask, messages=ask.messages + correction(text, problem))
 
+    def sampled(self, ask: Ask, reply: Reply) -> None:
+        """Providers give no token ids."""
+
     def accepted(self, ask: Ask, reply: Reply, output: Any) -> Answer:
         sampling = sampling_of(ask) | {"form": self.form.name if self.form else ask.form}
         if ask.options.stream:

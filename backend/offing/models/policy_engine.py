@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Message, Unusable
+from offing.core.model import Answer, EngineChoice, EngineFailure, FailureKind, Message, Sampled, Unusable
 from offing.models.credentials import ENGINE_KEY, Destination, policy_destination
 from offing.models.engine import RoleRequest
 from offing.models.forms import COMPACT, PLAIN, RoleForm, asked_form, read, spans_of
@@ -130,20 +130,26 @@ class _PolicyWire:
             return ask
         return replace(ask, messages=ask.messages + correction(text, problem))
 
+    def sampled(self, ask: PolicyAsk, reply: PolicyReply) -> Sampled | None:
+        if reply.trace is None:
+            return None
+        return Sampled(ask.model, ask.messages, self._sampling(ask, reply), reply.trace)
+
     def accepted(self, ask: PolicyAsk, reply: PolicyReply, output: Any) -> Answer:
-        sampling = sampling_of(ask) | {"form": self.form.name if self.form else "json"}
-        if reply.prefix_used:
-            sampling["prefix"] = True
         return Answer(
             output,
             reply.text,
             ask.model,
             ask.messages,
-            sampling,
+            self._sampling(ask, reply),
             trace=reply.trace,
             untraced=reply.untraced,
             spans=spans_of(self.form, reply.text),
         )
+
+    def _sampling(self, ask: PolicyAsk, reply: PolicyReply) -> dict[str, Any]:
+        sampling = sampling_of(ask) | {"form": self.form.name if self.form else "json"}
+        return sampling | ({"prefix": True} if reply.prefix_used else {})
 
     def remedy(self, kind: FailureKind) -> str:
         if kind is FailureKind.UNKNOWN_VERSION:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Generic, Protocol, TypeVar
 
-from offing.core.model import Answer, Attempt, EngineFailure, FailureKind, Message, Unusable, Usage
+from offing.core.model import Answer, Attempt, EngineFailure, FailureKind, Message, Sampled, Unusable, Usage
 from offing.core.run import StopReason
 from offing.core.step import shortened
 from offing.models.engine import RoleRequest
@@ -76,6 +76,10 @@ class Wire(Protocol[AskT, ReplyT]):
         """What to send after an answer that cannot be used."""
         ...
 
+    def sampled(self, ask: AskT, reply: ReplyT) -> Sampled | None:
+        """A reply that cannot be used, token by token. None: its tokens are not known."""
+        ...
+
     def accepted(self, ask: AskT, reply: ReplyT, output: Any) -> Answer:
         """The answer, but for usage and failed attempts of the whole call."""
         ...
@@ -122,8 +126,8 @@ class RoleCall(Generic[AskT, ReplyT]):
             if not isinstance(output, Unusable):
                 answer = self.wire.accepted(ask, reply, output)
                 return replace(answer, usage=self.usage, attempts=tuple(self.attempts))
-            text = _storable(reply.text)
-            self.attempts.append(Attempt(FailureKind.INVALID_OUTPUT, output.problem, text, ms, reply.usage))
+            text, sampled = _storable(reply.text), self.wire.sampled(ask, reply)
+            self.attempts.append(Attempt(FailureKind.INVALID_OUTPUT, output.problem, text, ms, reply.usage, sampled))
             ask = self.wire.again(ask, text, output)
         role = self.request.role.name
         return self._failed(FailureKind.INVALID_OUTPUT, f"{role}: {self.attempts[-1].message}")

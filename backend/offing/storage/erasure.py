@@ -58,9 +58,9 @@ STEPS = "select seq, title, detail, payload from step where run_id = %s and seq 
 
 SET_STEP = "update step set title = %s, detail = %s, payload = %s where run_id = %s and seq = %s"
 
-TURNS = "select seq, completion, failed_attempts, prompt from turn where run_id = %s order by seq"
+TURNS = "select seq, completion, failed_attempts, problem, prompt from turn where run_id = %s order by seq"
 
-SET_TURN = "update turn set completion = %s, failed_attempts = %s where run_id = %s and seq = %s"
+SET_TURN = "update turn set completion = %s, failed_attempts = %s, problem = %s where run_id = %s and seq = %s"
 
 FORGET_TOKENS = """
     update turn set prompt_offset = null, prompt_ids = null, completion_ids = null, logprobs = null, entropy = null,
@@ -178,10 +178,10 @@ async def clean_steps(connection: Connection, run: UUID, clean: Clean, clean_jso
 async def clean_turns(connection: Connection, tenant: UUID, run: UUID, clean: Clean, clean_json: CleanJson) -> None:
     """Clean what a run's role calls were told and answered, and forget it as tokens."""
     parts: set[str] = set()
-    for seq, completion, attempts, prompt in await (await connection.execute(TURNS, (run,))).fetchall():
-        new = clean(completion), clean_json(attempts)
-        if new != (completion, attempts):
-            await connection.execute(SET_TURN, (new[0], _jsonb(new[1]), run, seq))
+    for seq, completion, attempts, problem, prompt in await (await connection.execute(TURNS, (run,))).fetchall():
+        new = clean(completion), clean_json(attempts), clean(problem)
+        if new != (completion, attempts, problem):
+            await connection.execute(SET_TURN, (new[0], _jsonb(new[1]), new[2], run, seq))
         parts.update(part for _, hashes in prompt for part in hashes)
     wanted = [bytes.fromhex(part) for part in parts]
     for sha256, body in await (await connection.execute(PARTS, (tenant, wanted))).fetchall():

@@ -21,14 +21,15 @@ TURN_COLUMNS = """
     t.prompt_tokens, t.completion_tokens, t.failed_attempts, t.trainable, t.trainable_reason, t.prompt_offset,
     t.prompt_ids, t.completion_ids, t.logprobs, t.entropy, t.mask, t.policy, t.policy_version_id, t.weights_sha256,
     t.tokenizer_sha256, t.template_sha256, t.engine_build, t.finish, t.done, t.checkpoint_id, t.state_key,
-    t.action_key, t.quarantine
+    t.action_key, t.quarantine, t.accepted, t.attempt, t.problem
 """
 
 TURNS = f"select {TURN_COLUMNS} from turn t where t.run_id = %s order by t.seq"
 
 LAST_SEGMENTS = f"""
     select {TURN_COLUMNS} from turn t
-      join (select distinct on (role) role, idx from segment where run_id = %(run)s order by role, idx desc) as latest
+      join (select distinct on (role) role, idx from segment
+             where run_id = %(run)s and fracture <> 'rejected' order by role, idx desc) as latest
         on t.segment = latest.idx
      where t.run_id = %(run)s order by t.seq
 """
@@ -109,7 +110,7 @@ class StoredTurn:
     sampling: dict[str, Any]
     """As sent."""
     prompt_tokens: int
-    """By the engine's count, of all attempts."""
+    """By the engine's count, of all attempts that are no turns of their own."""
     completion_tokens: int
     failed_attempts: tuple[dict[str, Any], ...]
     trainable: str
@@ -136,6 +137,12 @@ class StoredTurn:
     action_key: str
     quarantine: str
     """Why it may not be trained although it was recorded as trainable. Empty: it may."""
+    accepted: bool = True
+    """False: no role could use it; it is never trained as accepted."""
+    attempt: int = 1
+    """Of its role call."""
+    problem: str = ""
+    """Why no role could use it. Empty: one did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ SHARED_PROMPTS = """
         from rollout o join turn on turn.run_id = o.run_id
        where o.group_id = %(group)s and o.reward is not null and o.outcome is distinct from 'infra_error'
          and turn.state_key <> '' and turn.completion <> '' and turn.trainable <> 'none' and turn.quarantine = ''
+         and turn.accepted
          and (%(roles)s::text[] is null or turn.role = any(%(roles)s)))
     select distinct on (role, state_key) role, first_value(run_id) over best, first_value(seq) over best,
            first_value(completion) over best, first_value(completion) over worst,

@@ -1,6 +1,7 @@
 """Role calls as a trainer reads them, written: prompt, completion, sampling, usage, tokens, and what they may train.
 
-Prompt parts are stored once by hash, messages and tokens once a segment; the parsed output is in the turn's step.
+Prompt parts are stored once by hash, messages and tokens once a segment; the parsed output is in the turn's step. What
+no role could use is a turn too, in a segment of its own.
 Reading back is in `segments`.
 """
 
@@ -13,9 +14,9 @@ from uuid import UUID
 import orjson
 from psycopg.types.json import Jsonb
 
-from offing.core.model import Answer, Attempt
+from offing.core.model import Answer, Attempt, Message, Sampled, Usage
 from offing.core.run import Fence
-from offing.core.tokens import TokenSpan, token_spans
+from offing.core.tokens import SpanKind, TextSpan, TokenSpan, TokenTrace, token_spans
 from offing.core.trajectory import Fracture
 from offing.storage.pool import Connection
 from offing.storage.token_columns import TokenColumns, columns_of
@@ -25,7 +26,7 @@ TURN = """
                       completion_tokens, usd, priced, failed_attempts, trainable, trainable_reason, segment, place,
                       prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, mask, policy,
                       policy_version_id, weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish,
-                      checkpoint_id, state_key, action_key)
+                      checkpoint_id, state_key, action_key, accepted, attempt, problem)
     values (%(run)s, %(seq)s, %(tenant)s, %(role)s, %(engine)s, %(model)s, %(prompt)s, %(completion)s, %(sampling)s,
             %(prompt_tokens)s, %(completion_tokens)s, %(usd)s, %(priced)s, %(failed_attempts)s, %(trainable)s,
             %(trainable_reason)s, %(segment)s, %(place)s, %(prompt_kept)s, %(prompt_offset)s, %(prompt_ids)s,
@@ -35,7 +36,7 @@ TURN = """
             %(weights_sha256)s, %(tokenizer_sha256)s, %(template_sha256)s, %(engine_build)s, %(finish)s,
             (select checkpoint_id from checkpoint
               where run_id = %(run)s and ns = '' and superstep < %(superstep)s order by superstep desc limit 1),
-            %(state_key)s, %(action_key)s)
+            %(state_key)s, %(action_key)s, %(accepted)s, %(attempt)s, %(problem)s)
 """
 
 INSERT = f"""
@@ -106,6 +107,48 @@ class Trainable:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What was asked and written, whether or not a role could use it."""
+
+    model: str
+    messages: tuple[Message, ...]
+    text: str
+    sampling: dict[str, Any]
+    usage: Usage
+    """But for attempts that are turns of their own."""
+    trace: TokenTrace | None
+    spans: tuple[TextSpan, ...]
+    trainable: Trainable
+    action: str
+    """What is the same for the same decision."""
+    attempts: tuple[Attempt, ...] = ()
+    attempt: int = 1
+    problem: str = ""
+    """Why no role could use it. Empty: one did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A completion that no role could use, as a turn of its own."""
+
+    attempt: Attempt
+    sampled: Sampled
+    nth: int
+    """Of its role call, from 1."""
+
+
+def rejections(attempts: Sequence[Attempt]) -> list[Rejection]:
+    """Those of a role call's failed attempts whose tokens are known."""
+    return [Rejection(one, one.sampled, nth) for nth, one in enumerate(attempts, 1) if one.sampled]
+
+
+def attempt_as_json(attempt: Attempt) -> dict[str, Any]:
+    """An attempt as it is told beside the call that it belongs to; its tokens are in its turn."""
+    usage: dict[str, Any] = asdict(attempt.usage) | {"usd": str(attempt.usage.usd)}
+    return {name: getattr(attempt, name) for name in ("failure", "message", "text", "ms")} | {"usage": usage}
+
+
 def trainable_as(answer: Answer) -> Trainable:
     """Text alone trains by imitation; token ids and log-probabilities are needed for more."""
     if not answer.messages:
@@ -125,9 +168,20 @@ async def insert(
     `place` None: it belongs to no segment, and its tokens are not kept. Raises BrokenRecord when its tokens contradict
     one another.
     """
-    if place is None:
-        answer = replace(answer, trace=None)
-    hashed = dict(sorted((_sha256(part), part) for message in answer.messages for part in message.parts))
+    await _insert(connection, fence, seq, origin, _accepted(answer if place else replace(answer, trace=None)), place)
+
+
+async def reject(
+    connection: Connection, fence: Fence, seq: int, origin: Origin, rejection: Rejection, place: Place
+) -> None:
+    """Store a completion that no role could use behind step `seq`. Raises BrokenRecord as `insert` does."""
+    await _insert(connection, fence, seq, origin, _rejected(rejection), place)
+
+
+async def _insert(
+    connection: Connection, fence: Fence, seq: int, origin: Origin, said: _Said, place: Place | None
+) -> None:
+    hashed = dict(sorted((_sha256(part), part) for message in said.messages for part in message.parts))
     row: dict[str, Any] = {
         "run": fence.run,
         "seq": seq,
@@ -135,12 +189,12 @@ async def insert(
         **asdict(origin),
         "hashes": list(hashed),
         "bodies": list(hashed.values()),
-        **_said(answer, place),
+        **_told(said, place),
         **_placed(place),
-        **_tokens(answer, place),
-        **_spans(answer),
+        **_tokens(said, place),
+        **_spans(said),
     }
-    bare = place is None and not hashed and not answer.spans
+    bare = place is None and not hashed and not said.spans
     await connection.execute(TURN if bare else INSERT, row)
 
 
@@ -154,23 +208,60 @@ async def untrain(connection: Connection, run: UUID, seqs: Sequence[int]) -> Non
     await connection.execute(UNTRAIN, (run, list(seqs)))
 
 
-def _said(answer: Answer, place: Place | None) -> dict[str, Any]:
-    trainable = trainable_as(answer)
-    new = answer.messages[place.kept_messages :] if place else answer.messages
+def _accepted(answer: Answer) -> _Said:
+    return _Said(
+        model=answer.model,
+        messages=answer.messages,
+        text=answer.text,
+        sampling=answer.sampling,
+        usage=answer.usage - sum((r.attempt.usage for r in rejections(answer.attempts)), Usage()),
+        trace=answer.trace,
+        spans=answer.spans,
+        trainable=trainable_as(answer),
+        action=answer.output.model_dump_json(),
+        attempts=answer.attempts,
+        attempt=len(answer.attempts) + 1,
+    )
+
+
+def _rejected(rejection: Rejection) -> _Said:
+    """All of the completion is one span. The database holds no NUL, which is one reason why none could use it."""
+    attempt, sampled = rejection.attempt, rejection.sampled
+    trace, text = sampled.trace, sampled.trace.text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return _Said(
+        model=sampled.model,
+        messages=sampled.messages,
+        text=text,
+        sampling=sampled.sampling,
+        usage=attempt.usage,
+        trace=trace,
+        spans=(TextSpan(SpanKind.TEXT, 0, len(text)),),
+        trainable=Trainable("rl"),
+        action=text,
+        attempt=rejection.nth,
+        problem=attempt.message or attempt.failure,
+    )
+
+
+def _told(said: _Said, place: Place | None) -> dict[str, Any]:
+    new = said.messages[place.kept_messages :] if place else said.messages
     return {
-        "model": answer.model,
+        "model": said.model,
         "prompt": _jsonb([[m.role, [_sha256(part).hex() for part in m.parts]] for m in new]),
-        "completion": answer.text,
-        "sampling": _jsonb(answer.sampling),
-        "prompt_tokens": answer.usage.prompt_tokens,
-        "completion_tokens": answer.usage.completion_tokens,
-        "usd": answer.usage.usd,
-        "priced": answer.usage.priced,
-        "failed_attempts": _jsonb([_attempt(a) for a in answer.attempts]),
-        "trainable": trainable.use,
-        "trainable_reason": trainable.reason,
-        "state_key": _key(*(f"{m.role}\0{m.text}" for m in answer.messages)) if answer.messages else "",
-        "action_key": _key(answer.output.model_dump_json()),
+        "completion": said.text,
+        "sampling": _jsonb(said.sampling),
+        "prompt_tokens": said.usage.prompt_tokens,
+        "completion_tokens": said.usage.completion_tokens,
+        "usd": said.usage.usd,
+        "priced": said.usage.priced,
+        "failed_attempts": _jsonb([attempt_as_json(a) for a in said.attempts]),
+        "trainable": said.trainable.use,
+        "trainable_reason": said.trainable.reason,
+        "state_key": _key(*(f"{m.role}\0{m.text}" for m in said.messages)) if said.messages else "",
+        "action_key": _key(said.action),
+        "accepted": not said.problem,
+        "attempt": said.attempt,
+        "problem": said.problem,
     }
 
 
@@ -185,9 +276,10 @@ def _placed(place: Place | None) -> dict[str, Any]:
     }
 
 
-def _tokens(answer: Answer, place: Place | None) -> dict[str, Any]:
-    trace = answer.trace if place else None
-    columns = columns_of(trace, answer.text, place.kept_tokens) if trace and place else None
+def _tokens(said: _Said, place: Place | None) -> dict[str, Any]:
+    trace = said.trace if place else None
+    text = said.trace.text if said.problem and said.trace else said.text
+    columns = columns_of(trace, text, place.kept_tokens) if trace and place else None
     name, version = _named(trace.policy if trace else "")
     return {
         **{field: getattr(columns, field, None) for field in TokenColumns.__slots__},
@@ -203,18 +295,24 @@ def _tokens(answer: Answer, place: Place | None) -> dict[str, Any]:
     }
 
 
-def _spans(answer: Answer) -> dict[str, Any]:
-    spans, trace = answer.spans, answer.trace
-    located: Sequence[TokenSpan | None] = [None] * len(spans)
-    if trace is not None and spans:
-        located = token_spans(answer.text, trace.pieces, spans)
+def _spans(said: _Said) -> dict[str, Any]:
+    located = _located(said)
     return {
-        "kinds": [s.kind for s in spans],
-        "starts": [s.start for s in spans],
-        "ends": [s.end for s in spans],
+        "kinds": [s.kind for s in said.spans],
+        "starts": [s.start for s in said.spans],
+        "ends": [s.end for s in said.spans],
         "token_starts": [s.start if s else None for s in located],
         "token_ends": [s.end if s else None for s in located],
     }
+
+
+def _located(said: _Said) -> Sequence[TokenSpan | None]:
+    """What no role could use is one span, ids that decode to nothing included."""
+    if said.trace is None or not said.spans:
+        return [None] * len(said.spans)
+    if said.problem:
+        return [TokenSpan(SpanKind.TEXT, 0, len(said.trace.completion_ids))]
+    return token_spans(said.text, said.trace.pieces, said.spans)
 
 
 def _named(policy: str) -> tuple[str, int | None]:
@@ -231,11 +329,6 @@ def _key(*parts: str) -> str:
 
 def _sha256(part: str) -> bytes:
     return hashlib.sha256(part.encode()).digest()
-
-
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    usage: dict[str, Any] = asdict(attempt.usage) | {"usd": str(attempt.usage.usd)}
-    return asdict(attempt) | {"usage": usage}
 
 
 def _jsonb(value: object) -> Jsonb:
