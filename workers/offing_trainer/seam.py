@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from offing_trainer.batch import Batch, Floats, Group, Places
+from offing_trainer.batch import Batch, Floats, Group, Places, Sample
 
 State = Mapping[str, Any]
 """Named tables of plain JSON values; what a plug-in gives back replaces the tables of the same names."""
@@ -26,8 +26,12 @@ State = Mapping[str, Any]
 Columns = Mapping[str, Floats]
 """Arrays that an engine or the learner computed, by name; see `COLUMNS`."""
 
+REPLAY = "replay"
+"""Table of the ids of runs that may be trained again, a list by task: `GroupsGiven.earlier` holds their samples."""
+
 COLUMNS: Mapping[str, str] = {
     "logp_old": "(P,) under the weights that a step begins with: the anchor of the clip; in bypass form, behaviour",
+    "logp_start": "(P,) under the weights that a step begins with, also in bypass form",
     "logp_ref": "(P,) under the reference policy",
     "reference_logp": "(T,) mean log-probability of the reference answer after each turn's observation",
     "value_high": "(T,) critic before the turn, over subgoals",
@@ -35,6 +39,7 @@ COLUMNS: Mapping[str, str] = {
     "value_term": "(T,) critic for KEEP or SWITCH",
     "value_kept": "(T,) value_low with the subgoal before, for the paper's form of the switch stream",
     "value": "(T,) critic before the turn, for flat turn GAE",
+    "value_after": "(R,) critic after the last observation of a rollout that a limit cut off; NaN: it was not",
 }
 
 
@@ -107,6 +112,9 @@ class GroupsGiven:
     groups: Sequence[Group]
     state: State
     rng: np.random.Generator
+    earlier: Mapping[str, Sample] = field(default_factory=dict[str, Sample])
+    """By run id: the stored samples that the table `REPLAY` names for the tasks of these groups; those that are gone
+    are not here."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +161,19 @@ class WeightGiven:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SurveyGiven:
+    """For what a surrogate or regulariser must know of all rows of a step before they are cut into parts."""
+
+    batch: Batch
+    advantage: Floats
+    """(P,)"""
+    columns: Columns
+    progress: float
+    """Of the training, 0 to 1."""
+    state: State
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LossGiven:
     """For some rows of a step. Rows are always whole, so that a ratio over a turn or a row sees all its tokens."""
 
@@ -167,6 +188,7 @@ class LossGiven:
     """(P,) at least 0; of the whole step: nothing is left to divide by."""
     columns: Columns
     state: State
+    """After every survey of the step."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,6 +215,7 @@ modifier    (AdvantageGiven, token: Floats) -> Floats
 weight      (WeightGiven) -> Floats (P,), a factor; factors of a chain are multiplied
 surrogate   (LossGiven) -> Loss
 regularise  (LossGiven) -> Loss, before its coefficient, which is the chain's
+survey      (SurveyGiven) -> State, once a step, after select of rows; of surrogates and regularisers that have one
 """
 
 
@@ -210,7 +233,11 @@ class Plugin:
     stage: str = ""
     """For select: groups or rows."""
     needs: frozenset[str] = frozenset()
-    """`COLUMNS`, and `behaviour` or `entropy` where tokens must have them as sampled."""
+    """`COLUMNS`, and `behaviour` or `entropy` where tokens must have them as sampled; `facts.NAME` for `Batch.facts`."""
+    also_needs: Callable[[Any], frozenset[str]] | None = None
+    """What it needs besides with the options given."""
+    survey: Apply | None = None
+    """For a surrogate or regulariser that must see a whole step; see `Apply`. What it gives back is in `LossGiven.state`."""
     smallest_group: int = 1
     """Rollouts a group needs at least for it to make sense."""
     state: frozenset[str] = frozenset()
@@ -229,6 +256,7 @@ def no_state() -> State:
 
 __all__ = [
     "COLUMNS",
+    "REPLAY",
     "SINGLE",
     "Advantage",
     "AdvantageGiven",
@@ -246,6 +274,7 @@ __all__ = [
     "RowsGiven",
     "Seam",
     "State",
+    "SurveyGiven",
     "WeightGiven",
     "no_state",
 ]
