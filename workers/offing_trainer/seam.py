@@ -233,11 +233,11 @@ class Plugin:
     stage: str = ""
     """For select: groups or rows."""
     needs: frozenset[str] = frozenset()
-    """`COLUMNS`, and `behaviour` or `entropy` where tokens must have them as sampled; `facts.NAME` for `Batch.facts`."""
+    """`COLUMNS`; `behaviour` or `entropy` where tokens must have them as sampled; `facts.NAME` of `Batch.facts`."""
     also_needs: Callable[[Any], frozenset[str]] | None = None
     """What it needs besides with the options given."""
     survey: Apply | None = None
-    """For a surrogate or regulariser that must see a whole step; see `Apply`. What it gives back is in `LossGiven.state`."""
+    """For a surrogate or regulariser that must see a whole step, see `Apply`; what it gives is in `LossGiven.state`."""
     smallest_group: int = 1
     """Rollouts a group needs at least for it to make sense."""
     state: frozenset[str] = frozenset()
