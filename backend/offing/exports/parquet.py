@@ -1,7 +1,7 @@
 """Rows as Parquet: a list column for each per-token array, compressed with zstd; read by `datasets`. Loses nothing.
 
 Arrays of many rows are laid end to end with numpy, so that no token becomes a Python object. Lists of tokens hold no
-null, and say so, which makes them cheaper to write.
+null, and say so; `spliced` writes them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,14 +18,12 @@ from offing.exports.arrow import pa, pq
 from offing.exports.columns import TOKENS, TURNS, WHOLE, row_of
 from offing.exports.format import Options, Sink
 from offing.exports.plain import EPISODE, HEAD, episode_columns, head_columns
+from offing.exports.spliced import SplicedWriter
 
 GROUP_TOKENS = 1_000_000
 """Tokens of a row group, about 20 MB; a writer holds no more."""
 
-WRITE_BATCH = 65536
-"""Values that are encoded at once."""
-
-SPLIT = frozenset({"token_ids", "behaviour_logprobs", "entropy"} | {"input_ids", "prompts", "responses"})
+SPLIT = frozenset({"token_ids", "input_ids", "prompts", "responses"})
 """Columns whose bytes are written by significance: the upper ones of ids are alike, and compress."""
 
 TIME = pa.timestamp("us", "UTC")
@@ -88,12 +86,13 @@ class ParquetSink:
     """Writes row groups of about `GROUP_TOKENS` tokens. `table`: makes Arrow columns of rows, of type `schema`."""
 
     def __init__(self, file: BinaryIO, schema: Any, table: Callable[[Sequence[Any]], Any]) -> None:
-        plain = [f.name for f in schema if not pa.types.is_list(f.type)]
-        listed = [f"{f.name}.list.element" for f in schema if pa.types.is_list(f.type) and _worded(f.type)]
-        split = {f"{f.name}.list.element": "BYTE_STREAM_SPLIT" for f in schema if f.name in SPLIT}
-        self._writer = pq.ParquetWriter(
-            file, schema, compression="zstd", compression_level=1, use_dictionary=[*plain, *listed],
-            write_statistics=plain, column_encoding=split, write_batch_size=WRITE_BATCH,
+        lists = [f for f in schema if pa.types.is_list(f.type)]
+        plain = [f.name for f in schema if f not in lists]
+        listed = [f"{f.name}.list.element" for f in lists if pa.types.is_string(f.type.value_type)]
+        long = [f.name for f in lists if f.type == filled(f.type.value_type)]
+        self._writer = SplicedWriter(
+            file, schema, long, SPLIT, compression="zstd", compression_level=1, use_dictionary=[*plain, *listed],
+            write_statistics=plain,
         )  # fmt: skip
         self._table, self._held, self._tokens = table, list[Any](), 0
         self.written = 0
@@ -111,7 +110,7 @@ class ParquetSink:
 
     def _flush(self) -> None:
         if self._held:
-            self._writer.write_table(self._table(self._held))
+            self._writer.write(self._table(self._held))
             self.written += len(self._held)
             self._held, self._tokens = [], 0
 
@@ -137,10 +136,13 @@ def table_of(rows: Sequence[TrainRow]) -> Any:
 
 
 def lists(arrays: Sequence[Any], kind: Any) -> Any:
-    """Numpy arrays as one list column."""
+    """Numpy arrays as one list column; a None becomes a null."""
     offsets = np.zeros(len(arrays) + 1, np.int32)
-    np.cumsum([len(array) for array in arrays], out=offsets[1:])
-    return pa.ListArray.from_arrays(offsets, pa.array(np.concatenate(arrays), kind), type=filled(kind))
+    np.cumsum([0 if array is None else len(array) for array in arrays], out=offsets[1:])
+    values = [array for array in arrays if array is not None]
+    null = pa.array([array is None for array in arrays]) if len(values) < len(arrays) else None
+    whole = pa.array(np.concatenate(values) if values else [], kind)
+    return pa.ListArray.from_arrays(offsets, whole, type=filled(kind), mask=null)
 
 
 def _scalars(rows: Sequence[TrainRow]) -> Iterator[Any]:
@@ -179,7 +181,3 @@ def _split(column: Any) -> list[Any]:
     offsets = whole.offsets.to_numpy()
     values = whole.values.to_numpy(zero_copy_only=False)
     return [values[a:b] for a, b in pairwise(offsets)]
-
-
-def _worded(kind: Any) -> bool:
-    return pa.types.is_string(kind.value_type)

@@ -23,12 +23,12 @@ LISTS = {
     "position_ids": pa.int32(),
     "response_mask": pa.int8(),
     "rollout_log_probs": pa.float32(),
+    "token_level_rewards": pa.float32(),
 }
 
 SCHEMA = pa.schema(
     [
         *(pa.field(name, filled(kind)) for name, kind in LISTS.items()),
-        pa.field("token_level_rewards", pa.list_(pa.float32())),
         *(pa.field(name, pa.string()) for name in ("uid", "run_id", "role", "outcome", "data_source")),
         *(pa.field(name, pa.int32()) for name in ("segment", "part")),
         pa.field("policies", pa.list_(pa.string())),
@@ -45,7 +45,6 @@ def table_of(rows: Sequence[TrainRow]) -> Any:
     """`uid` is the group, so that verl's group estimators find its members; a run without one stands alone."""
     tensors = [tensors_of(row) for row in rows]
     columns = [lists([t[name] for t in tensors], kind) for name, kind in LISTS.items()]
-    columns.append(pa.array([t["token_level_rewards"] for t in tensors], pa.list_(pa.float32())))
     columns += [
         pa.array([str(row.episode.group or row.episode.run) for row in rows]),
         pa.array([str(row.episode.run) for row in rows]),
