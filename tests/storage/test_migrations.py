@@ -128,6 +128,21 @@ POPULATE = {
         values (%(later)s, %(run)s, %(tenant)s, 0, 2);
         update app.run set status = 'done', stop_reason = 'answered', ended_at = now() where id = %(later)s;
     """,
+    "0012_training": """
+        insert into app.train_job (id, tenant_id, kind, name, config, config_sha256, seed, produced_id)
+        values (%(run)s, %(tenant)s, 'train', 'planner', '{}', 'ee', 7, %(rollout)s);
+        insert into app.train_metric (job_id, tenant_id, step, name, value)
+        values (%(run)s, %(tenant)s, 1, 'reward', 0.5);
+        insert into app.train_state (job_id, name, tenant_id, step, body)
+        values (%(run)s, 'tracker', %(tenant)s, 1, '{"a": 1}');
+        insert into app.train_event (id, tenant_id, job_id, policy_version_id, kind)
+        values (%(run)s, %(tenant)s, %(run)s, %(rollout)s, 'registered');
+        insert into app.evaluation (id, tenant_id, policy_version_id, dataset, mode, graph, seed, batch_id)
+        values (%(run)s, %(tenant)s, %(rollout)s, 'salt', 'greedy', 'counting', 7, %(run)s);
+        insert into app.evaluation_result (evaluation_id, task_id, member, tenant_id, run_id, reward, outcome, turns,
+                                           tokens)
+        values (%(run)s, %(run)s, 0, %(tenant)s, %(rollout)s, 1, 'answered', 1, 9);
+    """,
 }
 """Rows for the tables of each version, as that version's code would have written them."""
 
