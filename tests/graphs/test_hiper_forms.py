@@ -40,6 +40,16 @@ def test_three_blocks_are_read_with_spans_that_hold_their_tags() -> None:
     ]
 
 
+def test_a_subgoal_under_keep_is_a_copy_and_no_new_subgoal() -> None:
+    assert [kind for kind, _ in spans_of("<switch>KEEP</switch><subgoal>a</subgoal><action>t {}</action>")] == [
+        SpanKind.SWITCH,
+        SpanKind.KEPT,
+        SpanKind.ACTION,
+    ]
+    assert [span.kind for span in forms.compact_spans("KEEP r0 t0 r0 e0")][1] is SpanKind.KEPT
+    assert [span.kind for span in forms.compact_spans("SWITCH r0 t0 r0 e0")][1] is SpanKind.SUBGOAL
+
+
 @pytest.mark.parametrize(
     "head", ["", "<switch></switch>", "<switch> </switch><subgoal>a</subgoal>", "<subgoal>a</subgoal>"]
 )

@@ -17,6 +17,7 @@ COLOURS = {
     "plan": "magenta",
     "switch": "bright_red",
     "subgoal": "bright_blue",
+    "kept": "blue",
     "action": "cyan",
     "memory_edit": "yellow",
     "think": "bright_black",

@@ -24,6 +24,8 @@ class SpanKind(StrEnum):
     ANSWER = "answer"
     TEXT = "text"
     """All of a completion that no role could read."""
+    KEPT = "kept"
+    """A subgoal that goes on, copied; no new one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from offing.world.compact import call_words, names_of, question_words, relation_
 from offing.world.compact import read_call as read_words
 from offing.world.semantics import RELATIONS
 from offing_graphs.hiper import prompts
-from offing_graphs.hiper.shapes import ANSWER, ENDS, GIVE_UP, Action, AgentInput, Turn
+from offing_graphs.hiper.shapes import ANSWER, ENDS, GIVE_UP, Action, AgentInput, Switch, Turn
 from offing_graphs.parts.prompting import in_form
 from offing_graphs.parts.tagged import Block, Blocks, tagged, whole, written
 from offing_graphs.parts.world import learned, observation_words, solved
@@ -149,7 +149,15 @@ def _text(found: Blocks, tag: str) -> str:
 
 
 def _spans(found: Blocks | Unusable) -> tuple[TextSpan, ...]:
-    return () if isinstance(found, Unusable) else tuple(found[tag].span(KINDS[tag]) for tag in TAGS if tag in found)
+    return (
+        () if isinstance(found, Unusable) else tuple(found[tag].span(_kind(tag, found)) for tag in TAGS if tag in found)
+    )
+
+
+def _kind(tag: str, found: Blocks) -> SpanKind:
+    """A subgoal under KEEP is a copy: only a new one is credited as a subgoal."""
+    copied = tag == "subgoal" and _text(found, "switch") != Switch.SWITCH
+    return SpanKind.KEPT if copied else KINDS[tag]
 
 
 AGENT = (
