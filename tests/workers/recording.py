@@ -17,6 +17,7 @@ from offing.sdk import (
     DraftSection,
     DraftSentence,
     EngineFailure,
+    FailureKind,
     Graph,
     Headline,
     Message,
@@ -26,6 +27,7 @@ from offing.sdk import (
     StepDraft,
     StepKind,
     StopReason,
+    Unusable,
 )
 from offing.sdk.form import Form
 from tests.workers.graphs import untyped
@@ -33,6 +35,9 @@ from tests.workers.graphs import untyped
 GRAPHS = "tests.workers.recording:recording"
 
 EDITED_AT = 4
+
+MUMBLED = "mh"
+"""Beginning of what neither role can use."""
 
 
 class Said(BaseModel):
@@ -63,8 +68,8 @@ def _fresh(given: Diary) -> tuple[Message, ...]:
     )
 
 
-def _parse(text: str, _: Diary) -> Word:
-    return Word(word=text)
+def _parse(text: str, _: Diary) -> Word | Unusable:
+    return Unusable("Write it out.") if text.startswith(MUMBLED) else Word(word=text)
 
 
 def _whole(text: str) -> tuple[TextSpan, ...]:
@@ -105,12 +110,16 @@ async def _talk(state: State, runtime: Runtime[Any]) -> dict[str, Any]:
     said = tuple(Said(seq=s.seq, text=s.payload["output"]["word"]) for s in steps)
     written = await ctx.call(DIARIST, Diary(question=ctx.run.question, said=said), turn=turn, fracture=edited)
     if isinstance(written, EngineFailure):
-        return {"stop": StopReason.PROVIDER_DOWN}
+        return {"stop": _why(written)}
     seen = (Said(seq=written.seq, text=written.output.word),)
     read = await ctx.call(READER, Diary(question="", said=seen), turn=turn)
     if isinstance(read, EngineFailure):
-        return {"stop": StopReason.PROVIDER_DOWN}
+        return {"stop": _why(read)}
     return {"turn": turn, "kept": [*kept, written.seq], "stop": ""}
+
+
+def _why(failure: EngineFailure) -> StopReason:
+    return StopReason.INVALID_OUTPUT if failure.kind is FailureKind.INVALID_OUTPUT else StopReason.PROVIDER_DOWN
 
 
 async def _write(state: State, runtime: Runtime[Any]) -> dict[str, Any]:

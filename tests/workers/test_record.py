@@ -43,11 +43,11 @@ def different() -> Says:
     return say
 
 
-def the_run(durability: str = "sync", *, seed: int = 5, **more: Any) -> RunRequest:
+def the_run(durability: str = "sync", *, seed: int = 5, turns: int = TURNS, **more: Any) -> RunRequest:
     choice = EngineChoice(engine="policy", model="small@1", form="compact", max_tokens=400, **more)
     engines = {"diarist": choice, "reader": choice}
     return RunRequest(
-        "Say words", "recording", budget=Budget(turns=TURNS), engines=engines, seed=seed, durability=durability
+        "Say words", "recording", budget=Budget(turns=turns), engines=engines, seed=seed, durability=durability
     )
 
 
