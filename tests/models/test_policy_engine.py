@@ -190,7 +190,13 @@ async def test_an_unusable_answer_is_asked_for_again_in_words_and_kept_as_an_att
     async with WireServer(policies := Policies(says("what", GOOD))) as server:
         answer = await answered(policy_engine(server.url), request(small(), meter=meter))
     first, second = policies.chats
-    assert [a.text for a in answer.attempts] == ["what"]
+    (attempt,) = answer.attempts
+    assert (attempt.text, attempt.usage.completion_tokens) == ("what", 5)
+    assert attempt.sampled is not None
+    assert attempt.sampled.trace.completion_ids == (*tokens_of("what"), END)
+    assert attempt.sampled.trace.prompt_ids == (*rendered(first["messages"]), 3)
+    assert [m.text for m in attempt.sampled.messages] == [m["content"] for m in first["messages"]]
+    assert attempt.sampled.sampling["seed"] == first["seed"]
     assert second["messages"][: len(first["messages"])] == first["messages"]
     assert "cannot be used" in second["messages"][-1]["content"]
     assert second["seed"] != first["seed"]
@@ -206,6 +212,9 @@ async def test_a_nul_in_what_a_policy_wrote_is_unusable_and_the_attempt_can_be_s
     assert [(a.text, a.message) for a in answer.attempts] == [
         (GOOD + "\ufffd", "The answer has a NUL character. Leave it out.")
     ]
+    sampled = answer.attempts[0].sampled
+    assert sampled is not None
+    assert sampled.trace.completion_ids == (*tokens_of(GOOD + "\0"), END)
     assert "\0" not in "".join(m.text for m in answer.messages)
 
 
@@ -223,6 +232,13 @@ async def test_re_asks_can_be_switched_off() -> None:
     async with WireServer(policies := Policies(says("what"))) as server:
         failure = await failed(policy_engine(server.url), request(small(options={"reasks": 0})))
     assert (failure.kind, len(policies.chats)) == (FailureKind.INVALID_OUTPUT, 1)
+    assert [a.sampled is not None for a in failure.attempts] == [True]
+
+
+async def test_an_attempt_whose_tokens_are_not_known_is_kept_as_text() -> None:
+    async with WireServer(Policies(says("what"), without=frozenset({"token_ids"}))) as server:
+        failure = await failed(policy_engine(server.url), request(small(options={"reasks": 0})))
+    assert [(a.text, a.sampled) for a in failure.attempts] == [("what", None)]
 
 
 PASSING: list[tuple[Reply, FailureKind]] = [

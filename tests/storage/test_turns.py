@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from offing.clock import new_id
-from offing.core.model import Answer, Message
+from offing.core.model import Answer, Attempt, FailureKind, Message, Sampled, Usage
 from offing.core.run import Fence
 from offing.core.tokens import SpanKind, TextSpan, TokenTrace
 from offing.core.trajectory import Fracture
@@ -18,7 +19,7 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.segments import StoredTurn
 from offing.storage.token_columns import BrokenRecord, columns_of, floats_in, ids_in, mask_in, packed_mask
-from offing.storage.turns import Origin, Place
+from offing.storage.turns import Origin, Place, Rejection
 from tests.storage.builders import TERM, a_step, claimed
 
 
@@ -114,6 +115,75 @@ async def test_a_text_without_tokens_has_a_segment_and_trains_by_imitation(pool:
     (turn,) = await stored(pool, fence)
     assert (turn.tokens, turn.segment) == (None, 0)
     assert (turn.trainable, turn.trainable_reason) == ("sft", "the server gives no log-probabilities")
+
+
+def a_rejection(text: str = "?!", nth: int = 1, prompt: Sequence[int] = (1, 2, 3)) -> Rejection:
+    trace = a_trace(prompt, text, finish="length")
+    sampled = Sampled("small@3", (Message("user", ("Why?",)),), {"temperature": 1.0, "seed": nth}, trace)
+    usage = Usage(len(prompt), len(trace.completion_ids), Decimal("0.25"))
+    attempt = Attempt(FailureKind.INVALID_OUTPUT, "Write a word.", text, 5, usage, sampled)
+    return Rejection(attempt, sampled, nth)
+
+
+async def rejected(pool: Database, fence: Fence, rejection: Rejection, place: Place) -> int:
+    async with pool.transaction(fence.tenant) as connection:
+        (step,) = await steps.append(connection, fence, TERM, [a_step()], steps.Booking())
+        await turns.reject(connection, fence, step.seq, Origin("planner", "policy", 1), rejection, place)
+    return step.seq
+
+
+async def test_what_no_role_could_use_is_kept_whole_and_says_so(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    await rejected(pool, fence, a_rejection(), Place(0, 0, Fracture.REJECTED))
+    (turn,) = await stored(pool, fence)
+    assert (turn.accepted, turn.attempt, turn.problem, turn.trainable) == (False, 1, "Write a word.", "rl")
+    assert (turn.completion, turn.sampling["seed"], turn.finish) == ("?!", 1, "length")
+    assert turn.tokens is not None
+    assert list(turn.tokens.completion_ids) == [63, 33, 0]
+    assert (list(turn.tokens.logprobs), turn.tokens.mask) == (pytest.approx([-0.1, -0.2, -0.3]), b"\1\1\1")
+    assert list(turn.tokens.entropy or ()) == [0.5] * 3
+    assert [(s.kind, s.start, s.end, s.start_token, s.end_token) for s in turn.spans] == [("text", 0, 2, 0, 3)]
+
+
+async def test_an_end_of_turn_alone_and_a_nul_are_kept_as_sampled(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    await rejected(pool, fence, a_rejection(""), Place(0, 0, Fracture.REJECTED))
+    await rejected(pool, fence, a_rejection("a\0", 2), Place(1, 0, Fracture.REJECTED))
+    empty, nul = await stored(pool, fence)
+    assert [(t.completion, t.spans[0].end_token, t.accepted) for t in (empty, nul)] == [
+        ("", 1, False),
+        ("a\N{REPLACEMENT CHARACTER}", 3, False),
+    ]
+    assert nul.tokens is not None
+    assert list(nul.tokens.completion_ids) == [97, 0, 0]
+
+
+async def test_a_role_goes_on_from_what_it_could_use(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    await wrote(pool, fence, an_answer(a_trace()), Place(0, 0, Fracture.ROOT))
+    await rejected(pool, fence, a_rejection(prompt=(1, 2, 9)), Place(1, 0, Fracture.REJECTED, 0, 2))
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        count, tails = await segments.tails_of(connection, fence.run)
+        _, aside = await segments.segments_of(connection, fence.run)
+    assert (count, tails["planner"].segment, tails["planner"].completion) == (2, 0, "ab")
+    assert (aside.fracture, aside.parent, aside.parent_tokens) == (Fracture.REJECTED, 0, 2)
+
+
+async def test_the_turns_of_a_call_share_what_it_used(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    first = a_rejection()
+    passing = Attempt(FailureKind.TIMEOUT, "No whole answer.", usage=Usage(1, 1))
+    used = first.attempt.usage + passing.usage + Usage(3, 2, Decimal("0.5"))
+    answer = replace(an_answer(a_trace()), attempts=(first.attempt, passing), usage=used)
+    assert turns.rejections(answer.attempts) == [first]
+    await rejected(pool, fence, first, Place(0, 0, Fracture.REJECTED))
+    await wrote(pool, fence, answer, Place(1, 0, Fracture.ROOT))
+    one, other = await stored(pool, fence)
+    assert [(t.attempt, t.prompt_tokens, t.completion_tokens) for t in (one, other)] == [(1, 3, 3), (3, 4, 3)]
+    assert [a["message"] for a in other.failed_attempts] == ["Write a word.", "No whole answer."]
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        rows = await (await connection.execute("select usd from turn order by seq")).fetchall()
+    assert rows == [(Decimal("0.25"),), (Decimal("0.5"),)]
 
 
 async def test_a_segment_says_where_it_comes_from(pool: Database) -> None:
