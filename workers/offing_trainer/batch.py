@@ -84,6 +84,8 @@ class Batch:
     """(T,) of its step."""
     turn_done: Bits
     """(T,) the role ended the run with it."""
+    turn_tokens: Places
+    """(T,) tokens that were there to be trained, whatever a selection then left out. 0: it is context alone."""
     row: tuple[str, ...]
     """(N,) keys: run, segment, part."""
     row_rollout: Places
@@ -187,6 +189,7 @@ def batch_of(groups: Sequence[Group], facts: Mapping[str, Sequence[float]] | Non
     masks = [row.loss_mask for row in rows]
     counts = [int(mask.sum()) for mask in masks]
     turn_in_row = _joined([r.turn_index[m].astype(np.int64) for r, m in zip(rows, masks, strict=True)], np.int64)
+    token_turn = place[np.repeat(firsts[:-1], counts).astype(np.int64) + turn_in_row]
     return Batch(
         group=tuple(g.key for g in groups),
         task=tuple(g.task for g in groups),
@@ -201,12 +204,13 @@ def batch_of(groups: Sequence[Group], facts: Mapping[str, Sequence[float]] | Non
         turn_number=_of_turns(rows, "number", np.int64)[order],
         turn_seq=_of_turns(rows, "seq", np.int64)[order],
         turn_done=_of_turns(rows, "done", np.bool_)[order],
+        turn_tokens=np.bincount(token_turn, minlength=len(order)).astype(np.int64),
         row=tuple(row.key for row in rows),
         row_rollout=row_rollout,
         row_segment=np.array([row.head.idx for row in rows], np.int64),
         row_fracture=tuple(row.head.fracture for row in rows),
         token_row=np.repeat(np.arange(len(rows)), counts).astype(np.int64),
-        token_turn=place[np.repeat(firsts[:-1], counts).astype(np.int64) + turn_in_row],
+        token_turn=token_turn,
         token_id=_joined([r.token_ids[m] for r, m in zip(rows, masks, strict=True)], np.int64),
         kind=_joined([r.span_kind[m] for r, m in zip(rows, masks, strict=True)], np.int8),
         behaviour=_joined([r.behaviour_logprobs[m] for r, m in zip(rows, masks, strict=True)], np.float64),

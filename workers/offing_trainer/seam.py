@@ -213,7 +213,7 @@ select      stage groups: (GroupsGiven) -> tuple[Sequence[Group], State]
 advantage   (AdvantageGiven) -> tuple[Advantage, State]
 modifier    (AdvantageGiven, token: Floats) -> Floats
 weight      (WeightGiven) -> Floats (P,), a factor; factors of a chain are multiplied
-surrogate   (LossGiven) -> Loss
+surrogate   (LossGiven) -> Loss; 0 where advantage or weight is 0, so that rows where all are need no forward pass
 regularise  (LossGiven) -> Loss, before its coefficient, which is the chain's
 survey      (SurveyGiven) -> State, once a step, after select of rows; of surrogates and regularisers that have one
 """

@@ -1,0 +1,213 @@
+"""A training job's configuration: TOML with a recipe underneath, read and checked.
+
+The only home of its shape and defaults. `algorithm` names a recipe of the folder `recipes`; what the file says goes over
+it. Knows which plug-ins are asked for by name, not what they do: see `chain`.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from offing.core.errors import InvalidInput
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Asked(BaseModel):
+    """A plug-in by name; what else is there are its options."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class AskedTerm(Asked):
+    """A regulariser."""
+
+    coefficient: float = Field(default=1.0, ge=0)
+
+
+class ChainConfig(_Table):
+    """Which plug-ins, in their order. A seam that takes one may be written as a table or as a list of one."""
+
+    view: tuple[Asked, ...] = (Asked(name="policy-turns"),)
+    reward: tuple[Asked, ...] = ()
+    """In order, each on what the one before gave. Empty: the settled reward."""
+    select: tuple[Asked, ...] = ()
+    """Groups and rows, each stage in this order."""
+    advantage: tuple[Asked, ...] = ()
+    modifiers: tuple[Asked, ...] = ()
+    weight: tuple[Asked, ...] = ()
+    """Factors."""
+    surrogate: tuple[Asked, ...] = ()
+    regularise: tuple[AskedTerm, ...] = ()
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, (Mapping, Asked)) else value
+
+
+class DataConfig(_Table):
+    """Which stored groups are trained on."""
+
+    graph: str = ""
+    """Empty: any."""
+    roles: tuple[str, ...] = ()
+    """Whose segments; empty: all that have tokens of the policy."""
+    batch: str = ""
+    """Id or name of a collection. Empty: any."""
+    dataset: str = ""
+    split: str = ""
+    tags: tuple[str, ...] = ()
+    """All of them on the run."""
+    since: datetime | None = None
+    """Settled then or later."""
+    group_size: int | None = Field(default=None, ge=1)
+    """Rollouts a group is collected with, where it is known before. None: whatever the groups have."""
+    max_version_lag: int = Field(default=1, ge=0)
+    """Versions of the policy that a rollout may be older than the one being trained; older ones are stale."""
+    groups_per_step: int = Field(default=32, ge=1)
+    minimum_informative_groups: int = Field(default=1, ge=0)
+    """A step waits until so many of its groups have rewards that differ."""
+    quarantined: bool = False
+    """Train rows whose record is in doubt too."""
+
+
+class LearnerConfig(_Table):
+    """How weights are changed."""
+
+    kind: Literal["full", "lora"] = "full"
+    learning_rate: float = Field(default=1e-6, gt=0)
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup: int = Field(default=0, ge=0)
+    """Optimiser steps."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    gradient_clip: float = Field(default=1.0, gt=0)
+    minibatches: int = Field(default=1, ge=1)
+    """Optimiser steps that the rows of a step are dealt out to."""
+    epochs: int = Field(default=1, ge=1)
+    """How often each row is trained in a step."""
+    cut: Literal["rollouts", "rows"] = "rollouts"
+    """What is dealt out to minibatches whole."""
+    steps: int | None = Field(default=None, ge=1)
+    """At most. None: until there is no data left."""
+    mode: Literal["bypass", "decoupled"] = "bypass"
+    """What a clip is anchored at. bypass: the log-probabilities as sampled; decoupled: those under the weights that a
+    step begins with, which costs a forward pass."""
+    tokens_per_microbatch: int = Field(default=16_384, ge=1)
+    precision: Literal["fp32", "bf16"] = "fp32"
+    device: str = ""
+    """As torch names it. Empty: an accelerator where there is one."""
+    checkpointing: bool = False
+    """Forget activations and compute them again."""
+    threads: int = Field(default=1, ge=1)
+    seed: int = 0
+    lora_rank: int = Field(default=16, ge=1)
+    lora_alpha: float = Field(default=32.0, gt=0)
+    lora_targets: tuple[str, ...] = ()
+    """Names of modules. Empty: all linear ones."""
+    critic: Literal["none", "shared", "separate"] = "none"
+    """Value heads on the policy's own trunk, or on a copy of it."""
+    critic_learning_rate: float = Field(default=1e-5, gt=0)
+    critic_coefficient: float = Field(default=1.0, ge=0)
+    critic_clip: float | None = Field(default=None, gt=0)
+    """How far from its old value a value may go before it is not pulled further. None: any."""
+
+
+class GuardConfig(_Table):
+    """When a job goes back to its last good checkpoint and stops. None: never."""
+
+    entropy_drop: float | None = Field(default=0.8, gt=0, le=1)
+    """Share of the entropy of the first step that may be lost."""
+    entropy_rise: float | None = Field(default=2.0, gt=0)
+    """Times the entropy of the first step."""
+    kl_limit: float | None = Field(default=0.5, gt=0)
+    """Nats a token from the policy that sampled, mean of k3."""
+    ratio_limit: float | None = Field(default=100.0, gt=1)
+    """Largest ratio of a token."""
+
+
+class TrainConfig(_Table):
+    """A whole job."""
+
+    policy: str
+    """NAME@VERSION to begin with."""
+    algorithm: str = ""
+    """The recipe underneath, to be shown. Empty: none."""
+    name: str = ""
+    """Of the policy that it makes. Empty: that of `policy`."""
+    reference: str = ""
+    """NAME@VERSION that regularisers hold on to. Empty: `policy`."""
+    data: DataConfig = DataConfig()
+    chain: ChainConfig
+    learner: LearnerConfig = LearnerConfig()
+    guards: GuardConfig = GuardConfig()
+
+
+RECIPES = files("offing_trainer") / "recipes"
+
+
+def recipe_names() -> tuple[str, ...]:
+    return tuple(sorted(path.name.removesuffix(".toml") for path in RECIPES.iterdir() if path.name.endswith(".toml")))
+
+
+def recipe(name: str) -> dict[str, Any]:
+    """A recipe's tables, on their own or over the recipe that it names in turn. Raises InvalidInput."""
+    if name not in recipe_names():
+        raise InvalidInput("algorithm", f"there is no recipe {name}", f"Choose one of {', '.join(recipe_names())}.")
+    return over_recipe(tomllib.loads((RECIPES / f"{name}.toml").read_text("utf-8")))
+
+
+def over_recipe(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said over what the recipe named there says; see `laid_over`."""
+    name = tables.get("algorithm")
+    return laid_over(recipe(name), tables) if isinstance(name, str) and name else dict(tables)
+
+
+def laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are merged, all else replaced; so is a plug-in's table when it names another plug-in."""
+    merged = dict(under)
+    for key, value in over.items():
+        before = merged.get(key)
+        merged[key] = laid_over(_table(before), _table(value)) if _goes_over(before, value) else value
+    return merged
+
+
+def _goes_over(before: Any, value: Any) -> bool:
+    if not isinstance(before, Mapping) or not isinstance(value, Mapping):
+        return False
+    return _table(value).get("name", _table(before).get("name")) == _table(before).get("name")
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], value)
+
+
+def config_of(tables: Mapping[str, Any]) -> TrainConfig:
+    """Raises InvalidInput that names the entry."""
+    try:
+        return TrainConfig.model_validate(over_recipe(tables))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(where, first["msg"].lower(), "Mend the entry; the recipes show every one.") from error
+
+
+def read_config(path: Path) -> TrainConfig:
+    """Of a TOML file. Raises InvalidInput, for a file that is none too."""
+    try:
+        return config_of(tomllib.loads(path.read_text("utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(str(path), f"it cannot be read as TOML: {error}", "Name a TOML file.") from error
