@@ -26,10 +26,10 @@ ABSENT, EMPTY, PRESENT = range(3)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A column chunk of one page."""
+    """Lists of a column."""
 
     body: bytes
-    """Header and compressed content; under 2 GB, which is 500 million numbers."""
+    """Header and compressed content; under 2 GB, which is 500 million tokens."""
     size: int
     """Bytes without compression, the header's included."""
     values: int
@@ -38,7 +38,7 @@ class Page:
 
 
 class Levels:
-    """Where lists begin, and which of them are there: shared by the columns of a row group that are as long."""
+    """Where lists begin, and which of them are there: shared by columns that are as long."""
 
     def __init__(self, lengths: Any, present: Any) -> None:
         """`lengths`: of each list, 0 where it is not `present`."""

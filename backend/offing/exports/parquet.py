@@ -21,7 +21,10 @@ from offing.exports.plain import EPISODE, HEAD, episode_columns, head_columns
 from offing.exports.spliced import SplicedWriter
 
 GROUP_TOKENS = 1_000_000
-"""Tokens of a row group, about 20 MB; a writer holds no more."""
+"""Tokens of a row group, about 20 MB, of which a writer holds the compressed bytes."""
+
+PAGE_TOKENS = 250_000
+"""Tokens of a page; a writer holds no more of them as they are."""
 
 SPLIT = frozenset({"token_ids", "input_ids", "prompts", "responses"})
 """Columns whose bytes are written by significance: the upper ones of ids are alike, and compress."""
@@ -94,25 +97,28 @@ class ParquetSink:
             file, schema, long, SPLIT, compression="zstd", compression_level=1, use_dictionary=[*plain, *listed],
             write_statistics=plain,
         )  # fmt: skip
-        self._table, self._held, self._tokens = table, list[Any](), 0
+        self._table, self._held, self._tokens, self._group = table, list[Any](), 0, 0
         self.written = 0
 
     def write(self, units: Sequence[Any]) -> None:
         for unit in units:
             self._held.append(unit)
             self._tokens += len(unit)
-            if self._tokens >= GROUP_TOKENS:
-                self._flush()
+            if self._tokens >= PAGE_TOKENS:
+                self._add()
 
     def close(self) -> None:
-        self._flush()
+        self._add()
         self._writer.close()
 
-    def _flush(self) -> None:
+    def _add(self) -> None:
         if self._held:
-            self._writer.write(self._table(self._held))
+            self._writer.add(self._table(self._held))
             self.written += len(self._held)
-            self._held, self._tokens = [], 0
+            self._held, self._tokens, self._group = [], 0, self._group + self._tokens
+        if self._group >= GROUP_TOKENS:
+            self._writer.flush()
+            self._group = 0
 
 
 def open_sink(file: BinaryIO, _: Options) -> Sink:

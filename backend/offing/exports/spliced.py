@@ -5,7 +5,8 @@ is told where they are. A reader sees one plain Parquet file.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, BinaryIO
 
@@ -22,44 +23,58 @@ MAGIC = b"PAR1"
 
 
 class SplicedWriter:
-    """Writes a table a row group. `long`: list columns whose elements are numbers or booleans and never null.
+    """Writes tables in row groups. `long`: list columns whose elements are numbers or booleans and never null.
 
     `split`: those of them whose bytes are written by significance. `options`: Arrow's, for all other columns.
     """
 
     def __init__(self, file: BinaryIO, schema: Any, long: Iterable[str], split: Iterable[str], **options: Any) -> None:
-        self._long, self._split = frozenset(long), frozenset(split)
+        self._long, self._split = sorted(long), frozenset(split)
         self._through = _Through(file)
         self._writer = pq.ParquetWriter(pa.PythonFile(self._through, "w"), schema, **options)
-        self._groups: list[dict[str, tuple[int, Page]]] = []
+        self._tables: list[Any] = []
+        self._pages: dict[str, list[Page]] = {}
+        self._groups: list[dict[str, _Chunk]] = []
 
-    def write(self, table: Any) -> None:
-        """A row group. Not of nothing."""
-        pages = self._pages(table)
-        for name in self._long:
+    def add(self, table: Any) -> None:
+        """Rows of the next row group; their long lists are a page each from now on."""
+        for name, page in self._made(table):
+            self._pages.setdefault(name, []).append(page)
             nth = table.schema.get_field_index(name)
             table = table.set_column(nth, table.schema.field(nth), _emptied(table.column(name)))
-        self._writer.write_table(table, row_group_size=len(table))
-        self._groups.append({name: (self._through.add(page.body), page) for name, page in pages.items()})
+        self._tables.append(table)
+
+    def flush(self) -> None:
+        """End the row group, if it has begun."""
+        if self._tables:
+            table = pa.concat_tables(self._tables)
+            self._writer.write_table(table, row_group_size=len(table))
+            self._groups.append({name: self._laid(pages) for name, pages in self._pages.items()})
+            self._tables, self._pages = [], {}
 
     def close(self) -> None:
         """The file stays the caller's."""
+        self.flush()
         self._through.held = bytearray()
         self._writer.close()
         self._through.finish(self._corrected)
 
-    def _pages(self, table: Any) -> dict[str, Page]:
+    def _made(self, table: Any) -> Iterator[tuple[str, Page]]:
         known: dict[bytes, Levels] = {}
-        found: dict[str, Page] = {}
-        for name in sorted(self._long):
+        for name in self._long:
             column = table.column(name).combine_chunks()
             lengths = column.value_lengths().fill_null(0).to_numpy()
             present = column.is_valid().to_numpy(zero_copy_only=False)
             key = lengths.tobytes() + present.tobytes()
             if key not in known:
                 known[key] = Levels(lengths, present)
-            found[name] = page_of(column, known[key], split=name in self._split)
-        return found
+            yield name, page_of(column, known[key], split=name in self._split)
+
+    def _laid(self, pages: Sequence[Page]) -> "_Chunk":
+        """Pages end to end in the file."""
+        at, *_ = [self._through.add(page.body) for page in pages]
+        sizes = (sum(page.size for page in pages), sum(len(page.body) for page in pages))
+        return _Chunk(at, *sizes, sum(page.values for page in pages), pages[0].encoding)
 
     def _corrected(self, footer: bytes) -> bytes:
         """The footer with our pages in it, and everything where it lies."""
@@ -73,19 +88,33 @@ class SplicedWriter:
                 group[whole] = (I64, sum(about[part][1] for about in abouts))
         return packed(document)
 
-    def _place(self, about: Struct, ours: Mapping[str, tuple[int, Page]]) -> None:
+    def _place(self, about: Struct, ours: Mapping[str, "_Chunk"]) -> None:
         """A column's `ColumnMetaData`."""
         (first, *_) = about[3][1][1]
         found = ours.get(first.decode())
         if found is None:
             self._move(about, 9, 10, 11)
         else:
-            _put_in(about, *found)
+            _put_in(about, found)
 
     def _move(self, struct: Struct, *offsets: int) -> None:
         for field in offsets:
             if field in struct:
                 struct[field] = (I64, self._through.place(struct[field][1]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A column of a row group."""
+
+    at: int
+    """Where its first page begins."""
+    size: int
+    """Bytes without compression."""
+    squeezed: int
+    """Bytes in the file."""
+    values: int
+    encoding: int
 
 
 class _Through:
@@ -133,15 +162,15 @@ class _Through:
         self.closed = True
 
 
-def _put_in(about: Struct, at: int, page: Page) -> None:
+def _put_in(about: Struct, chunk: _Chunk) -> None:
     for field in SAID_OF_PAGES & set(about):
         del about[field]
-    about[2] = (LIST, (I32, sorted({RLE, page.encoding})))
+    about[2] = (LIST, (I32, sorted({RLE, chunk.encoding})))
     about[4] = (I32, ZSTD)
-    about[5] = (I64, page.values)
-    about[6] = (I64, page.size)
-    about[7] = (I64, len(page.body))
-    about[9] = (I64, at)
+    about[5] = (I64, chunk.values)
+    about[6] = (I64, chunk.size)
+    about[7] = (I64, chunk.squeezed)
+    about[9] = (I64, chunk.at)
 
 
 def _emptied(column: Any) -> Any:
