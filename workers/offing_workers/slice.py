@@ -249,7 +249,12 @@ class Slice:
         given = None if self._begun else graph.start(context.run)
         runnable = compiled(graph.build).copy({"checkpointer": saver})
         outcome = await runnable.ainvoke(
-            given, config, context=context, durability="sync", control=self._hold.control, stream_mode="updates"
+            given,
+            config,
+            context=context,
+            durability="exit" if self._at_exit else "sync",
+            control=self._hold.control,
+            stream_mode="updates",
         )
         if any("__interrupt__" in update for update in outcome if isinstance(update, dict)):
             raise OffingError("The graph interrupted itself to ask a person, which runs cannot do yet.")
