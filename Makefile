@@ -12,6 +12,7 @@ READY := $(VENV)/.offing-ready
 TRAIN_READY := $(VENV)/.offing-train-ready
 NPM_FLAGS := --ignore-scripts --no-audit --no-fund --loglevel=error
 T ?=
+PROCESSES ?= 3
 MOMENTS ?= 20
 
 ifneq ($(wildcard frontend/package.json),)
@@ -33,7 +34,7 @@ up: setup ## start everything and print a login link; Ctrl-C stops it
 
 test: $(READY) $(TRAIN_READY) $(NODE_READY) $(PAGE) ## run every test on private servers; T=path narrows
 	@echo "› testing the backend"
-	@$(VENV)/bin/pytest $(T)
+	@$(VENV)/bin/pytest $(or $(T),-n $(PROCESSES))
 	@if [ -n "$(NODE_READY)" ] && [ -z "$(T)" ]; then echo "› testing the page"; cd frontend && npm test; fi
 
 check: $(READY) $(TRAIN_READY) $(NODE_READY) ## lint, format, types and import rules

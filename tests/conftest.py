@@ -1,8 +1,8 @@
-"""Real servers for every test that wants them.
+"""Real servers for every test that wants them, and which tests share a process when several run side by side.
 
-One embedded Postgres and one Valkey a session, without durability, in a temporary folder; they die with the test
-process. A test that takes `owner_url` or `app_url` gets a freshly migrated database of its own, cloned from a template
-and dropped afterwards; `redis_url` is an emptied server.
+One embedded Postgres and one Valkey a test process, without durability, in a temporary folder; they die with it. A test
+that takes `owner_url` or `app_url` gets a freshly migrated database of its own, cloned from a template and dropped
+afterwards; `redis_url` is an emptied server.
 """
 
 import os
@@ -25,10 +25,19 @@ from offing.settings import Settings
 
 _serial = count(1)
 
+HERE = Path(__file__).parent
+
+TOGETHER = ("chaos", "e2e", "engine")
+"""Rooms whose tests share a process: they disturb one another, or share what takes long to set up. Elsewhere, a file's
+tests do."""
+
+LONGEST = ("chaos", "e2e", "local/test_up.py", "workers", "local", "engine", "api", "graphs", "models", "storage")
+"""Where the long tests are. What is long begins first, so that no process has to wait for another at the end."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--moments", type=int, default=3, metavar="N", help="random moments at which each fault strikes (tests/chaos)"
+        "--moments", type=int, default=2, metavar="N", help="random moments at which each fault strikes (tests/chaos)"
     )
 
 
@@ -38,10 +47,24 @@ def pytest_configure() -> None:
         del os.environ[name]
 
 
-@pytest.fixture(scope="session")
-def moments(request: pytest.FixtureRequest) -> int:
-    """How many moments each fault strikes at."""
-    return int(str(request.config.getoption("--moments")))
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under `-n` tests go to processes in groups, long ones first."""
+    if not hasattr(config, "workerinput"):
+        return
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=_turn)
+
+
+def _group(item: pytest.Item) -> str:
+    where = item.path.relative_to(HERE)
+    return where.parts[0] if where.parts[0] in TOGETHER else str(where)
+
+
+def _turn(item: pytest.Item) -> int:
+    where = str(item.path.relative_to(HERE))
+    return next((n for n, long in enumerate(LONGEST) if where.startswith(long)), len(LONGEST))
 
 
 @pytest.fixture(scope="session")
