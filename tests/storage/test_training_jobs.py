@@ -34,7 +34,8 @@ async def held(pool: Database, job: UUID) -> Hold:
 
 
 def a_step(number: int, **what: Any) -> StepDone:
-    return StepDone(number, number, f"step-{number}", **({"used": {}} | what))
+    used: dict[UUID, str] = what.pop("used", {})
+    return StepDone(number, number, f"step-{number}", used, **what)
 
 
 async def commit(pool: Database, hold: Hold, done: StepDone) -> str | None:

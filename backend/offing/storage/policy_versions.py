@@ -29,11 +29,13 @@ ADD = f"""
     insert into policy_version (id, tenant_id, name, version, parent_id, kind, base_model, uri, sha256,
                                 tokenizer_sha256, template_sha256, lineage)
     select %(id)s, %(tenant)s, %(name)s,
-           coalesce((select max(version) from policy_version where name = %(name)s), 0) + 1,
+           coalesce(%(version)s, (select max(version) from policy_version where name = %(name)s) + 1, 1),
            %(parent)s, %(kind)s, %(base_model)s, %(uri)s, %(sha256)s, %(tokenizer_sha256)s, %(template_sha256)s,
            %(lineage)s
     returning {COLUMNS}
 """
+
+NEXT = "select coalesce(max(version), 0) + 1 from policy_version where name = %s"
 
 BY_ID = f"select {COLUMNS} from policy_version where id = %s"
 
@@ -71,6 +73,8 @@ class NewVersion:
     base_model: str = ""
     parent: UUID | None = None
     lineage: Mapping[str, Any] | None = None
+    version: int | None = None
+    """None: the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,8 @@ class VersionRow:
 
 async def add(connection: Connection, tenant: UUID, new: NewVersion) -> tuple[VersionRow, bool]:
     """Store it as the next version of its name, and whether it is new: the same files of the same kind keep theirs."""
-    await connection.execute(ONE_AT_A_TIME, (new.name,))
-    if earlier := await _one(connection, SAME, (new.name, new.sha256, new.kind)):
+    await one_at_a_time(connection, new.name)
+    if earlier := await same(connection, new.name, new.sha256, new.kind):
         return earlier, False
     values = {
         "id": new.id,
@@ -110,10 +114,28 @@ async def add(connection: Connection, tenant: UUID, new: NewVersion) -> tuple[Ve
         "tokenizer_sha256": new.tokenizer_sha256,
         "template_sha256": new.template_sha256,
         "lineage": Jsonb(dict(new.lineage or {}), dumps=orjson.dumps),
+        "version": new.version,
     }
     row = await _one(connection, ADD, values)
     assert row is not None
     return row, True
+
+
+async def one_at_a_time(connection: Connection, name: str) -> None:
+    """Hold back other registrations and changes of a name until the transaction ends."""
+    await connection.execute(ONE_AT_A_TIME, (name,))
+
+
+async def same(connection: Connection, name: str, sha256: str, kind: str) -> VersionRow | None:
+    """The version of a name that has these very files. None: there is none."""
+    return await _one(connection, SAME, (name, sha256, kind))
+
+
+async def next_number(connection: Connection, name: str) -> int:
+    """Of a name that the transaction holds."""
+    row = await (await connection.execute(NEXT, (name,))).fetchone()
+    assert row is not None
+    return row[0]
 
 
 async def by_id(connection: Connection, id: UUID) -> VersionRow:

@@ -243,7 +243,7 @@ async def latest(connection: Connection, state: str | None, before: UUID | None,
 
 
 async def claim(database: Database, wanted: UUID | None, worker: str, term: float) -> Hold | None:
-    """Take a job that waits, or whose process is lost; None as `wanted`: the oldest of any tenant. None: there is none."""
+    """Take a job that waits, or whose process is lost. `wanted` None: the oldest of any tenant. None: there is none."""
     rows = await database.platform(CLAIM, (wanted, worker, f"{term} seconds"))
     return Hold(*rows[0]) if rows else None
 

@@ -1,0 +1,29 @@
+"""Where a job keeps the weights of its steps, and which of them it still needs.
+
+A folder a step, written by the learner under another name and renamed when whole, so that a folder that is there is
+whole. Which step counts is the database's to say: folders of later steps are left-overs of a lost process.
+"""
+
+import shutil
+from pathlib import Path
+from uuid import UUID
+
+KEPT = 2
+"""Latest checkpoints that stay beside the last good one."""
+
+
+def job_folder(home: Path, job: UUID) -> Path:
+    """Where everything of a job lies."""
+    return home / "training" / str(job)
+
+
+def step_folder(folder: Path, step: int) -> Path:
+    return folder / f"step-{step:06d}"
+
+
+def prune(folder: Path, step: int, good: int) -> None:
+    """Remove checkpoints that nothing can go back to any more, and those of steps that were never committed."""
+    needed = {step_folder(folder, n).name for n in (*range(step - KEPT + 1, step + 1), good)}
+    for path in folder.glob("step-*"):
+        if path.name not in needed:
+            shutil.rmtree(path, ignore_errors=True)

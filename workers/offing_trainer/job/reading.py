@@ -1,0 +1,76 @@
+"""Stored groups as samples: the rows of a step's rollouts and what each cost. Reads in short transactions.
+
+The only home of how a group's tokens come from the store to the estimators. Holds one step at a time.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from offing.core.episode import Episode
+from offing.core.packed import PackedSegment
+from offing.core.rows import TrainRow, merged_all
+from offing.storage import stretches, training_groups, trajectories
+from offing.storage.pool import Database
+from offing.storage.training_groups import GroupHead, RunFacts
+from offing.storage.trajectories import Query
+from offing_trainer.batch import Group, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A step's groups with their tokens."""
+
+    groups: tuple[Group, ...]
+    facts: Mapping[UUID, RunFacts]
+    without_ids: int
+    """Turns of which only the text is known."""
+
+    @property
+    def tokenizers(self) -> Counter[str]:
+        """Rows by their tokenizer's hash."""
+        return Counter(row.tokenizer_sha256 for group in self.groups for sample in group.samples for row in sample.rows)
+
+
+async def read(database: Database, tenant: UUID, heads: Sequence[GroupHead], roles: Sequence[str]) -> Read:
+    """The rows of these roles; of all of them when none is named. A rollout without any is a sample without rows."""
+    episodes: dict[UUID, Episode] = {}
+    for head in heads:
+        episodes |= await _episodes(database, tenant, head)
+    rows, without = await _rows(database, tenant, episodes, roles)
+    async with database.transaction(tenant) as connection:
+        facts = await training_groups.facts(connection, list(episodes))
+    return Read(tuple(_group(head, episodes, rows) for head in heads), facts, without)
+
+
+async def _episodes(database: Database, tenant: UUID, head: GroupHead) -> dict[UUID, Episode]:
+    """What is known of the rollouts that a group stands for. Those that were erased meanwhile are not there."""
+    standing = {m.run for m in head.standing}
+    async with database.transaction(tenant) as connection:
+        page = await trajectories.page(connection, Query(group=head.id), None, trajectories.PAGE_LIMIT)
+    return {episode.run: episode for episode in page if episode.run in standing}
+
+
+async def _rows(
+    database: Database, tenant: UUID, episodes: Mapping[UUID, Episode], roles: Sequence[str]
+) -> tuple[dict[UUID, list[TrainRow]], int]:
+    async with database.transaction(tenant) as connection:
+        batches, without = await trajectories.batches(connection, list(episodes), roles)
+    rows: dict[UUID, list[TrainRow]] = {}
+    for batch in batches:
+        async with database.transaction(tenant) as connection:
+            segments = await stretches.segments(connection, batch)
+        for (run, _), made in zip(segments, _merged(segments, episodes), strict=True):
+            rows.setdefault(run, []).extend(made)
+    return rows, without
+
+
+def _merged(segments: Sequence[tuple[UUID, PackedSegment]], episodes: Mapping[UUID, Episode]) -> list[list[TrainRow]]:
+    return merged_all([(episodes[run], segment) for run, segment in segments])
+
+
+def _group(head: GroupHead, episodes: Mapping[UUID, Episode], rows: Mapping[UUID, Sequence[TrainRow]]) -> Group:
+    runs = [m.run for m in head.standing if m.run in episodes]
+    samples = tuple(Sample(episodes[run], tuple(rows.get(run, ()))) for run in runs)
+    return Group(str(head.id), str(head.task), samples)
