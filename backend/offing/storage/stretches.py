@@ -1,15 +1,18 @@
 """Segments with their tokens, and turns with their texts, as exports and the page read them. Reads only.
 
-Tokens come as bytes, put together by Postgres, so that no token is ever a Python object of its own on the way to a row.
+Tokens come as bytes, a segment's put together by Postgres, so that no token is ever a Python object of its own on the
+way to a row.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
-from io import BytesIO
-from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
+
+from psycopg import AsyncCursor
+from psycopg.rows import TupleRow
 
 from offing.core.episode import Preference, SegmentHead, SpanAt, Talk, Tokens
 from offing.core.packed import PackedSegment, Spans, Turns
@@ -17,47 +20,40 @@ from offing.storage.pool import Connection
 from offing.storage.segments import StoredTurn, TurnTokens, turns_of
 
 TURNS = """
-    select array_agg(nth), array_agg(seq), array_agg(number), array_agg(temperature), array_agg(top_p),
-           array_agg(policy), array_agg(weights_sha256), array_agg(engine_build), array_agg(finish), array_agg(done),
-           array_agg(checkpoint_id), array_agg(state_key), array_agg(action_key), array_agg(quarantine),
-           array_agg(trainable), array_agg(tokenizer_sha256), array_agg(template_sha256), array_agg(prompt_offset),
-           array_agg(octet_length(prompt_ids) / 3), array_agg(octet_length(completion_ids) / 3),
-           array_agg(coalesce(octet_length(entropy), 0) / 2), string_agg(prompt_ids || completion_ids, ''),
-           string_agg(logprobs, ''), coalesce(string_agg(entropy, ''), ''), string_agg(mask, '')
-      from (select wanted.nth, found.*
-              from unnest(%(runs)s::uuid[], %(idxs)s::integer[]) with ordinality as wanted(run, idx, nth),
-                   lateral (
-                     select turn.*, step.turn as number, (sampling->>'temperature')::float8 as temperature,
+    select wanted.nth, s.idx, s.role, s.fracture, s.parent_idx, s.parent_tokens, found.*
+      from unnest(%(runs)b::uuid[], %(idxs)b::integer[]) with ordinality as wanted(run, idx, nth)
+           join segment s on s.run_id = wanted.run and s.idx = wanted.idx,
+           lateral (
+             select array_agg(seq), array_agg(number), array_agg(temperature), array_agg(top_p), array_agg(policy),
+                    array_agg(weights_sha256), array_agg(engine_build), array_agg(finish), array_agg(done),
+                    array_agg(checkpoint_id), array_agg(state_key), array_agg(action_key), array_agg(quarantine),
+                    array_agg(trainable), array_agg(tokenizer_sha256), array_agg(template_sha256),
+                    array_agg(prompt_offset), array_agg(octet_length(prompt_ids) / 3),
+                    array_agg(octet_length(completion_ids) / 3), array_agg(coalesce(octet_length(entropy), 0) / 2),
+                    string_agg(prompt_ids || completion_ids, ''), string_agg(logprobs, ''),
+                    coalesce(string_agg(entropy, ''), ''), string_agg(mask, '')
+               from (select turn.*, step.turn as number, (sampling->>'temperature')::float8 as temperature,
                             (sampling->>'top_p')::float8 as top_p
                        from turn join step using (run_id, seq)
                       where turn.run_id = wanted.run and turn.segment = wanted.idx and completion_ids is not null
-                      order by place
-                   ) as found
-             order by wanted.nth, found.place) as ordered
+                      order by place) as ordered
+             having count(*) > 0
+           ) as found
 """
-"""One row: arrays with an entry a turn, and the turns' bytes end to end, because a row a segment is a wake-up each."""
+"""A row a segment: its head, arrays with an entry a turn, and the turns' bytes end to end."""
 
 SPANS = """
-    select coalesce(array_agg(nth), '{}'), coalesce(array_agg(seq), '{}'), coalesce(array_agg(kind), '{}'),
-           coalesce(array_agg(start_token), '{}'), coalesce(array_agg(end_token), '{}')
-      from (select wanted.nth, found.*
-              from unnest(%(runs)s::uuid[], %(idxs)s::integer[]) with ordinality as wanted(run, idx, nth),
-                   lateral (
-                     select seq, kind, start_token, end_token
-                       from turn join span using (run_id, seq)
-                      where turn.run_id = wanted.run and turn.segment = wanted.idx and completion_ids is not null
-                        and start_token is not null
-                      order by seq, span.nth
-                   ) as found
-             order by wanted.nth) as ordered
+    select wanted.run, found.*
+      from unnest(%(runs)b::uuid[], %(lows)b::bigint[], %(highs)b::bigint[]) as wanted(run, low, high),
+           lateral (
+             select array_agg(seq), array_agg(kind), array_agg(start_token), array_agg(end_token)
+               from (select seq, kind, start_token, end_token from span
+                      where run_id = wanted.run and seq between wanted.low and wanted.high and start_token is not null
+                      order by seq, nth) as ordered
+             having count(*) > 0
+           ) as found
 """
-"""One row: arrays with an entry a span."""
-
-HEADS_OF = """
-    select s.run_id, s.idx, s.role, s.fracture, s.parent_idx, s.parent_tokens
-      from unnest(%(runs)s::uuid[], %(idxs)s::integer[]) as wanted(run, idx)
-           join segment s on s.run_id = wanted.run and s.idx = wanted.idx
-"""
+"""A row a run: arrays with an entry a span of these steps, whatever their segment."""
 
 HEADS = "select idx, role, fracture, parent_idx, parent_tokens from segment where run_id = %s order by idx"
 
@@ -94,11 +90,24 @@ async def segments(connection: Connection, wanted: Sequence[tuple[UUID, int]]) -
     """
     values = {"runs": [run for run, _ in wanted], "idxs": [idx for _, idx in wanted]}
     async with connection.cursor(binary=True) as cursor:
-        heads = await (await cursor.execute(HEADS_OF, values)).fetchall()
-        (turns,) = await (await cursor.execute(TURNS, values, prepare=True)).fetchall()
-        (spans,) = await (await cursor.execute(SPANS, values, prepare=True)).fetchall()
-    known = {(head[0], head[1]): SegmentHead(*head[1:]) for head in heads}
-    return [] if turns[0] is None else _packed(wanted, known, turns, spans)
+        rows = await (await cursor.execute(TURNS, values, prepare=True)).fetchall()
+        rows.sort(key=itemgetter(0))
+        found: list[tuple[UUID, Sequence[Any]]] = [(wanted[nth - 1][0], row) for nth, *row in rows]
+        said = {run: Spans(*map(tuple, spans)) for run, *spans in await _said(cursor, found)}
+    return [(run, _segment(row, said.get(run, Spans()))) for run, row in found]
+
+
+async def _said(cursor: AsyncCursor[TupleRow], found: Sequence[tuple[UUID, Sequence[Any]]]) -> list[TupleRow]:
+    """Rows of `SPANS`, from the first turn of these segments to the last."""
+    seqs: dict[UUID, list[int]] = {}
+    for run, row in found:
+        seqs.setdefault(run, []).extend((row[5][0], row[5][-1]))
+    values = {
+        "runs": list(seqs),
+        "lows": [min(ends) for ends in seqs.values()],
+        "highs": [max(ends) for ends in seqs.values()],
+    }
+    return await (await cursor.execute(SPANS, values, prepare=True)).fetchall()
 
 
 async def heads(connection: Connection, run: UUID) -> tuple[SegmentHead, ...]:
@@ -132,41 +141,13 @@ async def preferences(connection: Connection, group: UUID, roles: Sequence[str] 
     return found
 
 
-def _packed(
-    wanted: Sequence[tuple[UUID, int]],
-    heads: Mapping[tuple[UUID, int], SegmentHead],
-    turns: Sequence[Any],
-    spans: Sequence[Any],
-) -> list[tuple[UUID, PackedSegment]]:
-    """Rows of `TURNS` and `SPANS` taken apart where segments end."""
-    tokens = [BytesIO(column) for column in turns[21:]]
-    said = {nth: Spans(*parts) for nth, parts in _cut(spans)}
-    found: list[tuple[UUID, PackedSegment]] = []
-    for nth, parts in _cut(turns[:21]):
-        run, idx = wanted[nth - 1]
-        found.append((run, _segment(heads[run, idx], parts, tokens, said.get(nth, Spans()))))
-    return found
-
-
-def _cut(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-    """Columns that belong together, cut where the value of the first changes, and that value."""
-    nths, *others = columns
-    firsts = [at for at, nth in enumerate(nths) if not at or nth != nths[at - 1]]
-    for first, end in pairwise((*firsts, len(nths))):
-        yield nths[first], [tuple(column[first:end]) for column in others]
-
-
-def _segment(
-    head: SegmentHead, parts: Sequence[tuple[Any, ...]], tokens: Sequence[BytesIO], spans: Spans
-) -> PackedSegment:
-    """The next segment. `parts`: its columns; `tokens`: all bytes, read up to where its own begin."""
-    trainable, tokenizer, template, offsets, prompts, completions, entropies = parts[13:]
-    n = sum(completions)
-    sizes = (3 * (sum(prompts) + n), 4 * n, 2 * sum(entropies), sum((count + 7) // 8 for count in completions))
-    ids, logprobs, entropy, mask = (column.read(size) for column, size in zip(tokens, sizes, strict=True))
+def _segment(row: Sequence[Any], said: Spans) -> PackedSegment:
+    """A row of `TURNS` from `idx` on. `said`: spans of its run."""
+    turns = Turns(*map(tuple, row[5:18]))
+    trainable, tokenizer, template, offsets, prompts, completions, entropies = map(tuple, row[18:25])
     return PackedSegment(
-        head=head,
-        turns=Turns(*parts[:13]),
+        head=SegmentHead(*row[:5]),
+        turns=turns,
         trainable=trainable,
         tokenizer_sha256=tokenizer,
         template_sha256=template,
@@ -174,12 +155,20 @@ def _segment(
         prompt_counts=prompts,
         completion_counts=completions,
         entropy_counts=entropies,
-        ids=ids,
-        logprobs=logprobs,
-        entropy=entropy,
-        mask=mask,
-        spans=spans,
+        ids=row[25],
+        logprobs=row[26],
+        entropy=row[27],
+        mask=row[28],
+        spans=_of(said, frozenset(turns.seq)),
     )
+
+
+def _of(said: Spans, seqs: frozenset[int]) -> Spans:
+    """The spans of these turns."""
+    if seqs.issuperset(said.seq):
+        return said
+    own = [one for one in zip(said.seq, said.kind, said.start, said.end, strict=True) if one[0] in seqs]
+    return Spans(*zip(*own, strict=True)) if own else Spans()
 
 
 def _talk(turn: StoredTurn, number: int, at: datetime, usd: float) -> Talk:

@@ -81,7 +81,7 @@ NEWEST = """
 SCORES = """
     select distinct on (run_id, target, claim, turn_seq, scorer)
            run_id, scorer, scorer_version, value, failure, turn_seq
-      from reward where run_id = any(%s) and target in ('run', 'turn', 'report')
+      from reward where run_id = any(%b) and target in ('run', 'turn', 'report')
      order by run_id, target, claim, turn_seq, scorer, version desc
 """
 """The latest opinion of each scorer."""
@@ -90,7 +90,7 @@ REFERENCES = "select task_id, answers, evidence from task_reference where task_i
 
 SIZES = """
     select wanted.run, found.*
-      from unnest(%(runs)s::uuid[]) with ordinality as wanted(run, nth),
+      from unnest(%(runs)b::uuid[]) with ordinality as wanted(run, nth),
            lateral (
              select segment,
                     sum(octet_length(prompt_ids) + octet_length(completion_ids) + octet_length(logprobs)
