@@ -1,0 +1,186 @@
+"""Hierarchical advantages from stored rollouts: which token gets which stream, penalties, and the critics' loss."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from offing.core.errors import InvalidInput
+from offing_trainer.advantages import hae, turn_gae
+from offing_trainer.advantages.hae import Hae
+from offing_trainer.batch import Batch, Floats, batch_of
+from offing_trainer.critic import explained_variance, value_loss
+from offing_trainer.rewards.keep_penalty import KeepPenalty, keep_penalty
+from offing_trainer.seam import AdvantageGiven, RewardGiven, Rewards
+from offing_trainer.turns import turns_in
+from tests.trainer.builders import a_group, a_sample, random_batch, slope
+
+OPENS, GOES_ON = ("switch", "subgoal", "action"), ("switch", "kept", "action")
+TURNS = (OPENS, GOES_ON, GOES_ON, OPENS, GOES_ON, OPENS, GOES_ON)
+COLUMNS = {
+    "value_low": np.array((0.30, 0.35, 0.40, 0.45, 0.50, 0.60, 0.80)),
+    "value_high": np.array((0.25, np.nan, np.nan, 0.42, np.nan, 0.55, np.nan)),
+    "value_term": np.array((0.26, 0.31, 0.36, 0.41, 0.46, 0.51, 0.56)),
+}
+FAITHFUL = Hae(gamma=0.95, lam_turn=0.9, lam_segment=0.8, standardise=False)
+
+
+def one_rollout(turns: Any = TURNS, **more: Any) -> Batch:
+    shape = [[len(kinds) for kinds in turns]]
+    return batch_of([a_group(a_sample(1.0, shape, kinds=turns, **more))])
+
+
+def settled(batch: Batch, turn: Any = None) -> Rewards:
+    return Rewards(batch.reward, np.zeros(batch.turns) if turn is None else np.array(turn))
+
+
+def credited(batch: Batch, options: Hae = FAITHFUL, columns: Any = None, turn: Any = None) -> Any:
+    given = AdvantageGiven(batch, settled(batch, turn), columns or COLUMNS, {})
+    return hae.PLUGIN.apply(options, given)[0]
+
+
+def of_kind(batch: Batch, token: Floats, kind: int) -> Floats:
+    return token[batch.kind == kind]
+
+
+def test_each_block_gets_its_own_stream() -> None:
+    batch = one_rollout()
+    token = credited(batch, turn=(0, 0, 0.2, 0, 0, 0, 0)).token
+    low = (0.203624, 0.200145, 0.199, 0.044237, 0.0225, 0.331, 0.2)
+    np.testing.assert_allclose(of_kind(batch, token, hae.ACTION), low, atol=1e-6)
+    np.testing.assert_allclose(of_kind(batch, token, hae.SUBGOAL), (0.541071, 0.365175, 0.4), atol=1e-6)
+    switch = (0.280597, 0.25905, 0.239, 0.086375, 0.0625, 0.44, 0.44)
+    np.testing.assert_allclose(of_kind(batch, token, hae.SWITCH), switch, atol=1e-6)
+
+
+def test_a_copied_subgoal_is_credited_nothing_except_in_the_first_turn_which_opens_a_segment() -> None:
+    batch = one_rollout((GOES_ON, *TURNS[1:]))
+    kept = of_kind(batch, credited(batch).token, hae.KEPT)
+    assert kept[0] == of_kind(one_rollout(), credited(one_rollout()).token, hae.SUBGOAL)[0] != 0
+    np.testing.assert_array_equal(kept[1:], 0.0)
+
+
+def test_an_answer_that_is_an_action_as_a_whole_keeps_and_gets_the_low_stream_alone() -> None:
+    batch = one_rollout((OPENS, ("action",) * 4, *TURNS[2:]))
+    token = credited(batch).token
+    np.testing.assert_array_equal(token[3:7], credited(one_rollout()).token[5])
+
+
+def test_masks_are_disjoint_and_a_keeping_turn_has_no_subgoal_mask_whatever_was_written() -> None:
+    for seed in range(20):
+        batch = random_batch(seed)
+        masks = hae.token_masks(batch)
+        assert (np.sum(list(masks.values()), 0) <= 1).all()
+        assert hae.segment_begins(batch)[batch.token_turn[masks[hae.SUBGOAL]]].all()
+        columns = {name: np.zeros(batch.turns) for name in COLUMNS}
+        token = credited(batch, FAITHFUL, columns).token
+        assert not token[~np.any(list(masks.values()), 0)].any()
+
+
+def test_a_standardised_stream_has_mean_zero_and_deviation_one_over_the_turns_that_have_it() -> None:
+    batch = one_rollout()
+    token = credited(batch, FAITHFUL.model_copy(update={"standardise": True})).token
+    for kind in (hae.ACTION, hae.SUBGOAL, hae.SWITCH):
+        stream = of_kind(batch, token, kind)
+        assert stream.mean() == pytest.approx(0, abs=1e-9)
+        assert stream.std() == pytest.approx(1, abs=1e-6)
+
+
+def test_a_stream_that_one_turn_alone_has_says_nothing_when_standardised() -> None:
+    batch = one_rollout((OPENS, *(GOES_ON,) * 6))
+    token = credited(batch, Hae()).token
+    np.testing.assert_array_equal(of_kind(batch, token, hae.SUBGOAL), 0.0)
+
+
+def test_critics_are_asked_where_their_streams_are() -> None:
+    targets = credited(one_rollout()).targets
+    assert set(targets) == {"value_low", "value_high", "value_term"}
+    assert np.isnan(targets["value_high"]).tolist() == [False, True, True, False, True, False, True]
+    assert not np.isnan(targets["value_low"]).any()
+    paper = hae.PLUGIN.also_needs
+    assert paper is not None
+    assert "value_kept" in paper(Hae(switch="paper"))
+
+
+def test_the_papers_switch_is_credited_by_how_likely_it_was() -> None:
+    columns = COLUMNS | {"value_kept": np.full(7, 0.3), "value_high": np.full(7, 0.5)}
+    batch = one_rollout(logprobs=[np.log(0.8), 0, 0] * 7)
+    token = credited(batch, FAITHFUL.model_copy(update={"switch": "paper"}), columns).token
+    keep, switch = -(1 - 0.8) * 0.2, (1 - 0.8) * 0.2
+    np.testing.assert_allclose(
+        of_kind(batch, token, hae.SWITCH), (0, keep, keep, switch, keep, switch, keep), atol=1e-6
+    )
+
+
+def test_a_critic_that_says_nothing_where_it_is_read_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match="value_high: the critic says nothing at 1 turns"):
+        credited(one_rollout(), FAITHFUL, COLUMNS | {"value_high": np.append([np.nan], COLUMNS["value_high"][1:])})
+
+
+def test_going_on_costs_a_share_of_the_rollout_or_a_fixed_amount_a_turn() -> None:
+    batch = one_rollout(ids=[1, 5, 9] * 7)
+    paid = keep_penalty(KeepPenalty(keep=-0.7), RewardGiven(batch, settled(batch), {}, {}))[0].turn
+    np.testing.assert_allclose(paid, [0, -0.1, -0.1, 0, -0.1, 0, -0.1])
+    paid = keep_penalty(KeepPenalty(keep=-0.7, per_rollout=False), RewardGiven(batch, settled(batch), {}, {}))[0].turn
+    np.testing.assert_allclose(paid, [0, -0.7, -0.7, 0, -0.7, 0, -0.7])
+
+
+def test_a_copy_that_is_none_costs_more() -> None:
+    ids = [1, 5, 9] * 7
+    ids[2 * 3 + 1] = 6
+    batch = one_rollout(ids=ids)
+    paid = keep_penalty(KeepPenalty(keep=0.0, drift=-0.3), RewardGiven(batch, settled(batch), {}, {}))[0].turn
+    np.testing.assert_allclose(paid, [0, 0, -0.3, 0, 0, 0, 0])
+
+
+def test_flat_turn_gae_is_the_same_for_all_tokens_of_a_turn() -> None:
+    batch = one_rollout()
+    columns = {"value": COLUMNS["value_low"]}
+    options = turn_gae.TurnGae(gamma=0.95, lam=0.9, standardise=False)
+    found = turn_gae.PLUGIN.apply(options, AdvantageGiven(batch, settled(batch), columns, {}))[0]
+    flat = credited(one_rollout((OPENS, *(GOES_ON,) * 6)))
+    np.testing.assert_allclose(found.token[2::3], of_kind(batch, flat.token, hae.ACTION))
+    np.testing.assert_array_equal(found.token[0::3], found.token[2::3])
+    np.testing.assert_allclose(found.targets["value"], found.token[::3] + COLUMNS["value_low"])
+
+
+def test_the_value_loss_has_the_derivative_it_says() -> None:
+    rng = np.random.default_rng(3)
+    target, before = rng.normal(size=12), {"value_low": rng.normal(size=12)}
+    target[4] = np.nan
+    values = before["value_low"] + rng.normal(0, 0.8, 12)
+
+    def loss(at: Floats) -> Any:
+        return value_loss({"value_low": at}, {"value_low": target}, before, per_turn=0.3, clip=0.5)
+
+    found = loss(values)
+    np.testing.assert_allclose(found.dvalues["value_low"], slope(lambda at: loss(at).value, values), atol=1e-6)
+    assert found.dvalues["value_low"][4] == 0
+    assert 0 < found.figures["value_low/clipped"] < 11
+    assert found.figures["value_low/asked"] == 11
+
+
+def test_a_value_far_from_where_it_was_is_not_pulled_further() -> None:
+    def pull(value: float) -> float:
+        arrays = ({"v": np.array([value])}, {"v": np.array([2.0])}, {"v": np.array([0.0])})
+        return float(value_loss(*arrays, per_turn=1.0, clip=0.5).dvalues["v"][0])
+
+    assert pull(0.4) == pytest.approx(-1.6)
+    assert pull(0.6) == 0.0
+    assert pull(-0.6) == pytest.approx(-2.6)
+
+
+def test_explained_variance_is_one_for_a_perfect_critic_and_unknown_without_variance() -> None:
+    target = np.array([0.0, 1.0, 3.0])
+
+    def share(values: Floats, target: Floats) -> float | None:
+        return explained_variance(value_loss({"v": values}, {"v": target}, {}, per_turn=1.0).figures, "v")
+
+    assert share(target, target) == pytest.approx(1.0)
+    assert share(np.full(3, 4.0), target) == pytest.approx(0.0)
+    assert share(target, np.ones(3)) is None
+
+
+def test_turns_come_row_after_row_as_a_learner_gives_their_values() -> None:
+    batch = batch_of([a_group(a_sample(1.0, ((2, 3), (4,)), run=1), a_sample(0.0, ((1,), (1, 1)), run=2))])
+    assert turns_in(batch, np.array([3, 0])).tolist() == [4, 5, 0, 1]

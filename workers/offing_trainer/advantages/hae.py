@@ -1,0 +1,116 @@
+"""Hierarchical advantages: subgoals, the actions under them, and the decision to keep or switch, each credited apart.
+
+The only home of which token gets which stream. A turn that holds a new subgoal, and a rollout's first, begins a
+segment; both are read from the spans, which come from the very parse that the flow acted on.
+"""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from offing.core.rows import SPAN_CODES
+from offing_trainer.batch import Batch, Bits, Floats
+from offing_trainer.critic import said
+from offing_trainer.hierarchy import AtCut, Stream, Walk, chosen_stream, high_stream, low_stream, switch_stream, walk_of
+from offing_trainer.seam import Advantage, AdvantageGiven, Columns, Options, Plugin, Seam, State, no_state
+from offing_trainer.turns import cut_off, has_token, opens, standardised, turn_rewards
+
+SWITCH, SUBGOAL, KEPT, ACTION = (SPAN_CODES[kind] for kind in ("switch", "subgoal", "kept", "action"))
+
+
+class Hae(Options):
+    gamma: float = Field(default=1.0, ge=0, le=1)
+    """A turn."""
+    lam_turn: float = Field(default=1.0, ge=0, le=1)
+    lam_segment: float = Field(default=0.95, ge=0, le=1)
+    """A segment."""
+    switch: Literal["release", "paper"] = "release"
+    """release: against a critic of its own; paper: (switched - chance to) * (high value - low value of going on)."""
+    at_cut: AtCut = AtCut.OFF
+    standardise: bool = True
+    """Each stream by itself, over the turns of the whole batch that have its tokens."""
+    targets: Literal["lambda", "one-step"] = "lambda"
+    """What critics are asked to say: lambda-returns as released, or one step as in the paper."""
+
+
+def hae(options: Hae, given: AdvantageGiven) -> tuple[Advantage, State]:
+    batch, paid = given.batch, turn_rewards(given.batch, given.rewards)
+    scored = ~np.isnan(paid)
+    walk = _walk(options, batch, given.columns, paid, scored)
+    low, high, switch = _streams(options, walk, given, scored)
+    own = {ACTION: low, SUBGOAL: high, SWITCH: switch}
+    masks = token_masks(batch)
+    token = np.zeros(batch.tokens)
+    for kind, stream in own.items():
+        credit = _credit(options, batch, stream.advantage, masks[kind], scored)
+        token[masks[kind]] = credit[batch.token_turn[masks[kind]]]
+    targets = {"value_low": low, "value_high": high} | ({"value_term": switch} if options.switch == "release" else {})
+    return Advantage(token, {name: np.where(scored, s.target, np.nan) for name, s in targets.items()}), no_state()
+
+
+def token_masks(batch: Batch) -> dict[int, Bits]:
+    """(P,) by span code: the tokens that each stream credits; no token is in two."""
+    begins = segment_begins(batch)[batch.token_turn]
+    subgoal = ((batch.kind == SUBGOAL) | (batch.kind == KEPT)) & begins
+    return {SWITCH: batch.kind == SWITCH, SUBGOAL: subgoal, ACTION: batch.kind == ACTION}
+
+
+def segment_begins(batch: Batch) -> Bits:
+    """(T,)"""
+    return opens(batch.turn_rollout) | has_token(batch, batch.kind == SUBGOAL)
+
+
+def _walk(options: Hae, batch: Batch, columns: Columns, paid: Floats, scored: Bits) -> Walk:
+    begins, cut = segment_begins(batch), cut_off(batch)
+    asked = scored if options.switch == "paper" else begins & scored
+    after = columns["value_after"][batch.turn_rollout] if options.at_cut is AtCut.NEXT_VALUE else None
+    return walk_of(
+        batch.turn_rollout,
+        begins,
+        np.where(scored, paid, 0.0),
+        said(columns, "value_low", scored),
+        said(columns, "value_high", asked),
+        cut,
+        None if after is None else said({"value_after": after}, "value_after", cut & scored),
+    )
+
+
+def _streams(options: Hae, walk: Walk, given: AdvantageGiven, scored: Bits) -> tuple[Stream, Stream, Stream]:
+    gamma, at_cut, one_step = options.gamma, options.at_cut, options.targets == "one-step"
+    low = low_stream(walk, gamma, options.lam_turn, at_cut, one_step=one_step)
+    high = high_stream(walk, gamma, options.lam_segment, at_cut, one_step=one_step)
+    if options.switch == "release":
+        return low, high, switch_stream(walk, gamma, at_cut, said(given.columns, "value_term", scored))
+    goes_on = scored & ~opens(walk.rollout)
+    return low, high, chosen_stream(walk, said(given.columns, "value_kept", goes_on), switch_chance(given.batch))
+
+
+def switch_chance(batch: Batch) -> Floats:
+    """(T,) that the policy that sampled would switch, from what it wrote; 0: the turn has no switch."""
+    tokens = batch.kind == SWITCH
+    chance = np.exp(np.bincount(batch.token_turn[tokens], batch.behaviour[tokens], batch.turns))
+    switched = has_token(batch, batch.kind == SUBGOAL)
+    return np.where(has_token(batch, tokens), np.where(switched, chance, 1.0 - chance), 0.0)
+
+
+def _credit(options: Hae, batch: Batch, advantage: Floats, tokens: Bits, scored: Bits) -> Floats:
+    """(T,)"""
+    having = has_token(batch, tokens) & scored
+    return standardised(advantage, having) if options.standardise else np.where(having, advantage, 0.0)
+
+
+def _also_needs(options: Hae) -> frozenset[str]:
+    form = {"value_term"} if options.switch == "release" else {"value_kept", "behaviour"}
+    return frozenset(form | ({"value_after"} if options.at_cut is AtCut.NEXT_VALUE else set()))
+
+
+PLUGIN = Plugin(
+    "hae",
+    Seam.ADVANTAGE,
+    "HiPER, arXiv 2602.16165, Theorem 4.1 and released code",
+    hae,
+    Hae,
+    needs=frozenset({"value_low", "value_high"}),
+    also_needs=_also_needs,
+)

@@ -1,0 +1,1 @@
+"""What is held beside the surrogate, a file a plug-in."""

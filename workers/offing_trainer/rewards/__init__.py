@@ -1,0 +1,1 @@
+"""What is paid for, a file a plug-in."""

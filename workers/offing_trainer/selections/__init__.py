@@ -1,0 +1,1 @@
+"""Which groups and rows are trained, a file a plug-in."""

@@ -1,0 +1,1 @@
+"""What is minimised in place of the return, a file a plug-in or a closely related pair."""

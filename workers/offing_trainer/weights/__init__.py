@@ -1,0 +1,1 @@
+"""How much each token counts, a file a plug-in; every averaging rule is one."""
