@@ -185,9 +185,15 @@ class _Laid:
             loss_mask=_after(np.zeros(len(known), np.bool_), self.mask[a:b]),
             behaviour_logprobs=_after(np.zeros(len(known), np.float32), self.logprobs[a:b]),
             entropy=_after(np.full(len(known), np.nan, np.float32), self.entropy[a:b]),
-            turn_index=_after(np.zeros(len(known), np.int16), self.index[a:b] - np.int16(first)),
+            turn_index=_after(
+                np.zeros(len(known), np.int16), self.index[a:b] - np.int16(first) if first else self.index[a:b]
+            ),
             span_kind=_after(np.full(len(known), NO_SPAN, np.int8), self.kinds[a:b]),
         )
+
+    def _index(self, a: int, b: int, first: int) -> Small:
+        """Places counted from `first` on; no copy where they are so already."""
+        return self.index[a:b] - np.int16(first) if first else self.index[a:b]
 
     def _context(self, segment: PackedSegment, before: int, turn: int) -> Ints:
         """The tokens of the segment before this turn's own prompt ids; empty for a first turn."""

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from offing.exports.arrow import pa
-from offing.exports.thrift import I32, STRUCT, packed, varint
+from offing.exports.thrift import I32, STRUCT, TRUE, Struct, packed, varint
 
 PLAIN, RLE, BYTE_STREAM_SPLIT = 0, 3, 9
 """Parquet's `Encoding`."""
 
-DATA_PAGE, ZSTD = 0, 6
+DATA_PAGE_V2, ZSTD = 3, 6
 """Parquet's `PageType` and `CompressionCodec`."""
 
 ABSENT, EMPTY, PRESENT = range(3)
@@ -43,24 +43,40 @@ class Levels:
     def __init__(self, lengths: Any, present: Any) -> None:
         """`lengths`: of each list, 0 where it is not `present`."""
         entries = np.maximum(lengths, 1)
-        self.values = int(entries.sum())
-        self.body = _sized(b"".join(_begins(entries))) + _sized(b"".join(_defined(lengths, present)))
+        self.rows, self.values = len(lengths), int(entries.sum())
+        self.without = int((lengths == 0).sum())
+        self.begins, self.defined = b"".join(_begins(entries)), b"".join(_defined(lengths, present))
 
 
 def page_of(column: Any, levels: Levels, *, split: bool) -> Page:
     """A list column of numbers or booleans. `split`: four-byte numbers by significance, which compresses better."""
-    content = b"".join((levels.body, _values(column.flatten(), split=split)))
+    content = _values(column.flatten(), split=split)
     squeezed = pa.Codec("zstd", 1).compress(content, asbytes=True)
     encoding = BYTE_STREAM_SPLIT if split else PLAIN
+    said = levels.begins + levels.defined
     header = packed(
         {
-            1: (I32, DATA_PAGE),
-            2: (I32, len(content)),
-            3: (I32, len(squeezed)),
-            5: (STRUCT, {1: (I32, levels.values), 2: (I32, encoding), 3: (I32, RLE), 4: (I32, RLE)}),
+            1: (I32, DATA_PAGE_V2),
+            2: (I32, len(said) + content.nbytes),
+            3: (I32, len(said) + len(squeezed)),
+            8: (STRUCT, _header(levels, encoding)),
         }
     )
-    return Page(header + squeezed, len(header) + len(content), levels.values, encoding)
+    size = len(header) + len(said) + content.nbytes
+    return Page(b"".join((header, said, squeezed)), size, levels.values, encoding)
+
+
+def _header(levels: Levels, encoding: int) -> Struct:
+    """Parquet's `DataPageHeaderV2`."""
+    return {
+        1: (I32, levels.values),
+        2: (I32, levels.without),
+        3: (I32, levels.rows),
+        4: (I32, encoding),
+        5: (I32, len(levels.defined)),
+        6: (I32, len(levels.begins)),
+        7: (TRUE, None),
+    }
 
 
 def _begins(entries: Any) -> Iterator[bytes]:
@@ -82,10 +98,6 @@ def _run(count: int, value: int) -> bytes:
     return varint(count << 1) + bytes((value,))
 
 
-def _sized(body: bytes) -> bytes:
-    return len(body).to_bytes(4, "little") + body
-
-
 def _values(values: Any, *, split: bool) -> Any:
     if pa.types.is_boolean(values.type):
         return np.packbits(values.to_numpy(zero_copy_only=False), bitorder="little")
@@ -93,7 +105,7 @@ def _values(values: Any, *, split: bool) -> Any:
     if numbers.dtype.kind == "i":
         numbers = numbers.astype("<i4", copy=False)
     if not split:
-        return memoryview(numbers).cast("B")
+        return numbers
     apart = np.empty((4, len(numbers)), np.uint8)
     for byte in range(4):
         np.right_shift(numbers.view(np.uint32), 8 * byte, out=apart[byte], casting="unsafe")

@@ -20,11 +20,11 @@ from offing.exports.format import Options, Sink
 from offing.exports.plain import EPISODE, HEAD, episode_columns, head_columns
 from offing.exports.spliced import SplicedWriter
 
-GROUP_TOKENS = 1_000_000
-"""Tokens of a row group, about 20 MB, of which a writer holds the compressed bytes."""
+GROUP_TOKENS = 2_000_000
+"""Tokens of a row group, about 40 MB, of which a writer holds the compressed bytes."""
 
 PAGE_TOKENS = 250_000
-"""Tokens of a page; a writer holds no more of them as they are."""
+"""Tokens of a page, or a portion if that has more; a writer holds no more of them as they are."""
 
 SPLIT = frozenset({"token_ids", "input_ids", "prompts", "responses"})
 """Columns whose bytes are written by significance: the upper ones of ids are alike, and compress."""
@@ -86,9 +86,9 @@ SCHEMA = pa.schema(
 
 
 class ParquetSink:
-    """Writes row groups of about `GROUP_TOKENS` tokens. `table`: makes Arrow columns of rows, of type `schema`."""
+    """Writes row groups of about `GROUP_TOKENS` tokens. `batch`: makes a record batch of rows, of type `schema`."""
 
-    def __init__(self, file: BinaryIO, schema: Any, table: Callable[[Sequence[Any]], Any]) -> None:
+    def __init__(self, file: BinaryIO, schema: Any, batch: Callable[[Sequence[Any]], Any]) -> None:
         lists = [f for f in schema if pa.types.is_list(f.type)]
         plain = [f.name for f in schema if f not in lists]
         listed = [f"{f.name}.list.element" for f in lists if pa.types.is_string(f.type.value_type)]
@@ -97,15 +97,14 @@ class ParquetSink:
             file, schema, long, SPLIT, compression="zstd", compression_level=1, use_dictionary=[*plain, *listed],
             write_statistics=plain,
         )  # fmt: skip
-        self._table, self._held, self._tokens, self._group = table, list[Any](), 0, 0
+        self._batch, self._held, self._tokens, self._group = batch, list[Any](), 0, 0
         self.written = 0
 
     def write(self, units: Sequence[Any]) -> None:
-        for unit in units:
-            self._held.append(unit)
-            self._tokens += len(unit)
-            if self._tokens >= PAGE_TOKENS:
-                self._add()
+        self._held += units
+        self._tokens += sum(map(len, units))
+        if self._tokens >= PAGE_TOKENS:
+            self._add()
 
     def close(self) -> None:
         self._add()
@@ -113,7 +112,7 @@ class ParquetSink:
 
     def _add(self) -> None:
         if self._held:
-            self._writer.add(self._table(self._held))
+            self._writer.add(self._batch(self._held))
             self.written += len(self._held)
             self._held, self._tokens, self._group = [], 0, self._group + self._tokens
         if self._group >= GROUP_TOKENS:
@@ -122,7 +121,7 @@ class ParquetSink:
 
 
 def open_sink(file: BinaryIO, _: Options) -> Sink:
-    return ParquetSink(file, SCHEMA, table_of)
+    return ParquetSink(file, SCHEMA, batch_of)
 
 
 def read(path: Path) -> Iterator[TrainRow]:
@@ -136,9 +135,9 @@ def read(path: Path) -> Iterator[TrainRow]:
                 yield row_of({**columns, **texts, **{name: array[at] for name, array in arrays.items()}})
 
 
-def table_of(rows: Sequence[TrainRow]) -> Any:
+def batch_of(rows: Sequence[TrainRow]) -> Any:
     """Rows as Arrow columns."""
-    return pa.Table.from_arrays([*_scalars(rows), *_turns(rows), *_tokens(rows)], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays([*_scalars(rows), *_turns(rows), *_tokens(rows)], schema=SCHEMA)
 
 
 def lists(arrays: Sequence[Any], kind: Any) -> Any:
@@ -147,8 +146,21 @@ def lists(arrays: Sequence[Any], kind: Any) -> Any:
     np.cumsum([0 if array is None else len(array) for array in arrays], out=offsets[1:])
     values = [array for array in arrays if array is not None]
     null = pa.array([array is None for array in arrays]) if len(values) < len(arrays) else None
-    whole = pa.array(np.concatenate(values) if values else [], kind)
+    whole = pa.array(_end_to_end(values), kind)
     return pa.ListArray.from_arrays(offsets, whole, type=filled(kind), mask=null)
+
+
+def _end_to_end(arrays: Sequence[Any]) -> Any:
+    """One array of many, without a copy where they are neighbours in memory, as rows of one portion are."""
+    if not arrays:
+        return np.empty(0)
+    whole, at = arrays[0].base, arrays[0].ctypes.data
+    for array in arrays:
+        if whole is None or array.base is not whole or array.ctypes.data != at:
+            return np.concatenate(arrays)
+        at += array.nbytes
+    first = (arrays[0].ctypes.data - whole.ctypes.data) // whole.itemsize
+    return whole[first : first + sum(map(len, arrays))]
 
 
 def _scalars(rows: Sequence[TrainRow]) -> Iterator[Any]:

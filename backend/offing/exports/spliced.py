@@ -23,7 +23,7 @@ MAGIC = b"PAR1"
 
 
 class SplicedWriter:
-    """Writes tables in row groups. `long`: list columns whose elements are numbers or booleans and never null.
+    """Writes row groups of record batches. `long`: list columns whose elements are numbers or booleans and never null.
 
     `split`: those of them whose bytes are written by significance. `options`: Arrow's, for all other columns.
     """
@@ -32,25 +32,25 @@ class SplicedWriter:
         self._long, self._split = sorted(long), frozenset(split)
         self._through = _Through(file)
         self._writer = pq.ParquetWriter(pa.PythonFile(self._through, "w"), schema, **options)
-        self._tables: list[Any] = []
+        self._batches: list[Any] = []
         self._pages: dict[str, list[Page]] = {}
         self._groups: list[dict[str, _Chunk]] = []
 
-    def add(self, table: Any) -> None:
-        """Rows of the next row group; their long lists are a page each from now on."""
-        for name, page in self._made(table):
+    def add(self, batch: Any) -> None:
+        """A record batch of the next row group; its long lists are a page each from now on."""
+        for name, page in self._made(batch):
             self._pages.setdefault(name, []).append(page)
-            nth = table.schema.get_field_index(name)
-            table = table.set_column(nth, table.schema.field(nth), _emptied(table.column(name)))
-        self._tables.append(table)
+            nth = batch.schema.get_field_index(name)
+            batch = batch.set_column(nth, batch.schema.field(nth), _emptied(batch.column(nth)))
+        self._batches.append(batch)
 
     def flush(self) -> None:
         """End the row group, if it has begun."""
-        if self._tables:
-            table = pa.concat_tables(self._tables)
+        if self._batches:
+            table = pa.Table.from_batches(self._batches)
             self._writer.write_table(table, row_group_size=len(table))
             self._groups.append({name: self._laid(pages) for name, pages in self._pages.items()})
-            self._tables, self._pages = [], {}
+            self._batches, self._pages = [], {}
 
     def close(self) -> None:
         """The file stays the caller's."""
@@ -59,10 +59,10 @@ class SplicedWriter:
         self._writer.close()
         self._through.finish(self._corrected)
 
-    def _made(self, table: Any) -> Iterator[tuple[str, Page]]:
+    def _made(self, batch: Any) -> Iterator[tuple[str, Page]]:
         known: dict[bytes, Levels] = {}
         for name in self._long:
-            column = table.column(name).combine_chunks()
+            column = batch.column(name)
             lengths = column.value_lengths().fill_null(0).to_numpy()
             present = column.is_valid().to_numpy(zero_copy_only=False)
             key = lengths.tobytes() + present.tobytes()

@@ -38,10 +38,10 @@ SCHEMA = pa.schema(
 
 
 def open_sink(file: BinaryIO, _: Options) -> Sink:
-    return ParquetSink(file, SCHEMA, table_of)
+    return ParquetSink(file, SCHEMA, batch_of)
 
 
-def table_of(rows: Sequence[TrainRow]) -> Any:
+def batch_of(rows: Sequence[TrainRow]) -> Any:
     """`uid` is the group, so that verl's group estimators find its members; a run without one stands alone."""
     tensors = [tensors_of(row) for row in rows]
     columns = [lists([t[name] for t in tensors], kind) for name, kind in LISTS.items()]
@@ -55,7 +55,7 @@ def table_of(rows: Sequence[TrainRow]) -> Any:
         pa.array([row.part for row in rows], pa.int32()),
         pa.array([list(row.turns.policy) for row in rows], pa.list_(pa.string())),
     ]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def tensors_of(row: TrainRow) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Tasks:
     """Leaves out tasks that it has written; remembers their ids and no more."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._sink, self._seen = ParquetSink(file, SCHEMA, _table), set[object]()
+        self._sink, self._seen = ParquetSink(file, SCHEMA, _batch), set[object]()
 
     @property
     def written(self) -> int:
@@ -80,5 +80,5 @@ def prompt_row(episode: Episode) -> dict[str, Any]:
     }
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> Any:
-    return pa.Table.from_pylist([dict(row) for row in rows], schema=SCHEMA)
+def _batch(rows: Sequence[dict[str, Any]]) -> Any:
+    return pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=SCHEMA)
