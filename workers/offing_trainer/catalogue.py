@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import cast
 
 from offing.core.errors import OffingError
 from offing_trainer.seam import Plugin, Seam
@@ -60,7 +61,7 @@ def of_module(module: ModuleType) -> tuple[Plugin, ...]:
 def _plugins(offer: object) -> tuple[Plugin, ...]:
     if isinstance(offer, ModuleType):
         return of_module(offer)
-    offers: Iterable[object] = offer if isinstance(offer, Iterable) else (offer,)
+    offers = cast(Iterable[object], offer) if isinstance(offer, Iterable) else (offer,)
     return tuple(plugin for plugin in offers if isinstance(plugin, Plugin))
 
 

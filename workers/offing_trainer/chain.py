@@ -18,6 +18,9 @@ SAMPLED = frozenset({"behaviour", "entropy"})
 EARLY = frozenset({Seam.REWARD, Seam.ADVANTAGE, Seam.MODIFIER})
 """Seams whose columns are needed before it is known which rows are trained."""
 
+FACT = "facts."
+"""Begins the name of a fact about rollouts among what a plug-in needs."""
+
 
 class ImpossibleChain(InvalidInput):
     """These plug-ins cannot work together, or not with this configuration."""
@@ -33,6 +36,11 @@ class Link:
     options: Options
     coefficient: float = 1.0
     """Of a regulariser."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        more = self.plugin.also_needs
+        return self.plugin.needs | (more(self.options) if more else frozenset[str]())
 
     def apply(self, *given: Any) -> Any:
         return self.plugin.apply(self.options, *given)
@@ -65,7 +73,13 @@ class Chain:
         return frozenset[str]().union(*(link.plugin.state for link in self.links))
 
     def needs(self, name: str) -> bool:
-        return any(name in link.plugin.needs for link in self.links)
+        return any(name in link.needs for link in self.links)
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """Names of `Batch.facts` that there must be."""
+        needs = frozenset[str]().union(*(link.needs for link in self.links))
+        return frozenset(name.removeprefix(FACT) for name in needs if name.startswith(FACT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +94,15 @@ class Columns:
 
 def needed_columns(chain: Chain, mode: str = "bypass") -> Columns:
     """Mode as in `config.LearnerConfig`; in bypass form `logp_old` is what was sampled, and nobody computes it."""
-    known = SAMPLED | ({"logp_old"} if mode == "bypass" else frozenset())
+    known = SAMPLED | ({"logp_old"} if mode == "bypass" else frozenset[str]())
     early, late = (_needed(chain, when) - known for when in (True, False))
     return Columns(early, late - early)
 
 
 def _needed(chain: Chain, early: bool) -> frozenset[str]:
     links = [link for link in chain.links if (link.plugin.seam in EARLY) == early]
-    return frozenset[str]().union(*(link.plugin.needs for link in links))
+    needs = frozenset[str]().union(*(link.needs for link in links))
+    return frozenset(name for name in needs if not name.startswith(FACT))
 
 
 def chain_of(
@@ -113,17 +128,16 @@ def chain_of(
 
 def chain_for(config: TrainConfig, catalogue: Catalogue | None = None) -> Chain:
     """The chain of a job, with what its own learner can compute. Raises ImpossibleChain."""
-    chain = chain_of(
-        config.chain, catalogue, sources=sources_of(config), group_size=config.data.group_size
-    )
+    chain = chain_of(config.chain, catalogue, sources=sources_of(config), group_size=config.data.group_size)
     _refuse_idle_correction(chain, config.learner.mode)
     return chain
 
 
 def sources_of(config: TrainConfig) -> frozenset[str]:
     """Columns that a job can compute."""
-    values = frozenset(name for name in COLUMNS if name.startswith("value"))
-    return frozenset({"logp_old", "logp_ref"}) | (values if config.learner.critic != "none" else frozenset())
+    critic = config.learner.critic
+    learned = frozenset({"logp_old", "logp_start", "logp_ref"})
+    return learned | (frozenset[str]({*critic.columns, "value_after"}) if critic else frozenset[str]())
 
 
 def _asked(config: ChainConfig) -> Iterator[tuple[str, Seam, Asked]]:
@@ -178,7 +192,8 @@ def _refuse_wrong_count(chain: Chain) -> None:
 
 def _refuse_missing_columns(chain: Chain, sources: frozenset[str]) -> None:
     for link in chain.links:
-        for name in sorted(link.plugin.needs - SAMPLED - sources):
+        needs = {name for name in link.needs if not name.startswith(FACT)}
+        for name in sorted(needs - SAMPLED - sources):
             raise ImpossibleChain(
                 _where(link), f"{link.plugin.name} needs {name}, and nothing here computes it", _source(name)
             )
@@ -186,7 +201,7 @@ def _refuse_missing_columns(chain: Chain, sources: frozenset[str]) -> None:
 
 def _source(name: str) -> str:
     if name.startswith("value"):
-        return 'Set learner.critic to "shared" or "separate", or choose another plug-in.'
+        return f'Add it to learner.critic: columns = ["{name}"]; or choose another plug-in.'
     meaning = COLUMNS.get(name)
     return f"Choose another plug-in; {name} is {meaning}." if meaning else "No column has that name; see COLUMNS."
 
@@ -220,7 +235,7 @@ def _refuse_small_groups(chain: Chain, size: int | None) -> None:
 def _refuse_idle_correction(chain: Chain, mode: str) -> None:
     """A weight of the anchor over behaviour is 1 everywhere where the anchor is behaviour."""
     for link in chain.at(Seam.WEIGHT):
-        if mode == "bypass" and {"logp_old", "behaviour"} <= link.plugin.needs:
+        if mode == "bypass" and {"logp_old", "behaviour"} <= link.needs:
             raise ImpossibleChain(
                 _where(link),
                 f"{link.plugin.name} does nothing in bypass form, where the anchor is what was sampled",

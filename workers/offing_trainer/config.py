@@ -1,7 +1,7 @@
 """A training job's configuration: TOML with a recipe underneath, read and checked.
 
-The only home of its shape and defaults. `algorithm` names a recipe of the folder `recipes`; what the file says goes over
-it. Knows which plug-ins are asked for by name, not what they do: see `chain`.
+The only home of its shape and defaults. `algorithm` names a recipe of the folder `recipes`; what the file says goes
+over it. Knows which plug-ins are asked for by name, not what they do: see `chain`.
 """
 
 import tomllib
@@ -10,10 +10,12 @@ from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, cast
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from offing.core.errors import InvalidInput
+from offing_trainer.learner.settings import Settings
 
 
 class _Table(BaseModel):
@@ -60,83 +62,66 @@ class ChainConfig(_Table):
 
 
 class DataConfig(_Table):
-    """Which stored groups are trained on."""
+    """Which stored groups are trained on, and how many make a step."""
 
     graph: str = ""
-    """Empty: any."""
+    """Empty: any; so for dataset and split."""
     roles: tuple[str, ...] = ()
-    """Whose segments; empty: all that have tokens of the policy."""
-    batch: str = ""
-    """Id or name of a collection. Empty: any."""
+    """Whose segments; empty: all that have tokens of a policy."""
+    batches: tuple[UUID, ...] = ()
+    """Collections. Empty: any."""
     dataset: str = ""
     split: str = ""
     tags: tuple[str, ...] = ()
-    """All of them on the run."""
+    """All of them, of group or task."""
     since: datetime | None = None
-    """Settled then or later."""
+    """Complete at that time or later."""
     group_size: int | None = Field(default=None, ge=1)
     """Rollouts a group is collected with, where it is known before. None: whatever the groups have."""
-    max_version_lag: int = Field(default=1, ge=0)
-    """Versions of the policy that a rollout may be older than the one being trained; older ones are stale."""
+    max_version_lag: int | None = Field(default=1, ge=0)
+    """Versions that a rollout's policy may be older than the one being trained; older ones are stale. None: any."""
     groups_per_step: int = Field(default=32, ge=1)
     minimum_informative_groups: int = Field(default=1, ge=0)
-    """A step waits until so many of its groups have rewards that differ."""
+    """A step waits until so many of its groups have rewards that differ. 0: it does not matter."""
+    most_groups_per_step: int | None = Field(default=None, ge=1)
+    """However few are informative. None: four times `groups_per_step`."""
+    passes: int = Field(default=1, ge=1)
+    """How often the groups are gone through."""
     quarantined: bool = False
     """Train rows whose record is in doubt too."""
 
 
-class LearnerConfig(_Table):
-    """How weights are changed."""
+class LearnerConfig(Settings):
+    """How weights are changed: what `learner.settings` says, and how rows are dealt out to optimiser steps."""
 
-    kind: Literal["full", "lora"] = "full"
-    learning_rate: float = Field(default=1e-6, gt=0)
-    schedule: Literal["constant", "cosine"] = "constant"
-    warmup: int = Field(default=0, ge=0)
-    """Optimiser steps."""
-    weight_decay: float = Field(default=0.0, ge=0)
-    gradient_clip: float = Field(default=1.0, gt=0)
     minibatches: int = Field(default=1, ge=1)
     """Optimiser steps that the rows of a step are dealt out to."""
     epochs: int = Field(default=1, ge=1)
     """How often each row is trained in a step."""
-    cut: Literal["rollouts", "rows"] = "rollouts"
-    """What is dealt out to minibatches whole."""
-    steps: int | None = Field(default=None, ge=1)
-    """At most. None: until there is no data left."""
+    deal: Literal["rollouts", "rows"] = "rollouts"
+    """What is dealt out whole."""
     mode: Literal["bypass", "decoupled"] = "bypass"
     """What a clip is anchored at. bypass: the log-probabilities as sampled; decoupled: those under the weights that a
     step begins with, which costs a forward pass."""
-    tokens_per_microbatch: int = Field(default=16_384, ge=1)
-    precision: Literal["fp32", "bf16"] = "fp32"
-    device: str = ""
-    """As torch names it. Empty: an accelerator where there is one."""
-    checkpointing: bool = False
-    """Forget activations and compute them again."""
-    threads: int = Field(default=1, ge=1)
-    seed: int = 0
-    lora_rank: int = Field(default=16, ge=1)
-    lora_alpha: float = Field(default=32.0, gt=0)
-    lora_targets: tuple[str, ...] = ()
-    """Names of modules. Empty: all linear ones."""
-    critic: Literal["none", "shared", "separate"] = "none"
-    """Value heads on the policy's own trunk, or on a copy of it."""
-    critic_learning_rate: float = Field(default=1e-5, gt=0)
-    critic_coefficient: float = Field(default=1.0, ge=0)
-    critic_clip: float | None = Field(default=None, gt=0)
-    """How far from its old value a value may go before it is not pulled further. None: any."""
+    value_clip: float | None = Field(default=0.5, gt=0)
+    """How far from its old value a value may go before it gains nothing. None: any."""
+    value_coefficients: dict[str, float] = Field(default_factory=dict[str, float])
+    """By column of the critic. Not named: 1."""
 
 
 class GuardConfig(_Table):
-    """When a job goes back to its last good checkpoint and stops. None: never."""
+    """When a job goes back to its last good checkpoint and stops. None: not watched."""
 
-    entropy_drop: float | None = Field(default=0.8, gt=0, le=1)
-    """Share of the entropy of the first step that may be lost."""
+    entropy_drop: float | None = Field(default=0.8, gt=0)
+    """Most that the mean entropy may fall below the first step's, as a share of it."""
     entropy_rise: float | None = Field(default=2.0, gt=0)
-    """Times the entropy of the first step."""
+    """Most that it may rise above it, as a share of it."""
     kl_limit: float | None = Field(default=0.5, gt=0)
-    """Nats a token from the policy that sampled, mean of k3."""
-    ratio_limit: float | None = Field(default=100.0, gt=1)
-    """Largest ratio of a token."""
+    """Nats a token from the policy that sampled."""
+    ratio_limit: float | None = Field(default=3.0, gt=1)
+    """Mean importance ratio, and its inverse."""
+    reward_drop: float | None = Field(default=None, gt=0)
+    """Most that the mean reward may fall below the first step's."""
 
 
 class TrainConfig(_Table):
@@ -154,6 +139,10 @@ class TrainConfig(_Table):
     chain: ChainConfig
     learner: LearnerConfig = LearnerConfig()
     guards: GuardConfig = GuardConfig()
+    steps: int | None = Field(default=None, ge=1)
+    """Steps of the job at most. None: until there is no data left."""
+    sinks: tuple[str, ...] = ()
+    """Where figures go beside the database and a file: tensorboard, mlflow, wandb, trackio."""
 
 
 RECIPES = files("offing_trainer") / "recipes"
