@@ -34,6 +34,7 @@ COLUMNS: Mapping[str, str] = {
     "logp_start": "(P,) under the weights that a step begins with, also in bypass form",
     "logp_ref": "(P,) under the reference policy",
     "reference_logp": "(T,) mean log-probability of the reference answer after each turn's observation",
+    "reference_start": "(R,) mean log-probability of the reference answer before the first turn",
     "value_high": "(T,) critic before the turn, over subgoals",
     "value_low": "(T,) critic after the subgoal is written",
     "value_term": "(T,) critic for KEEP or SWITCH",
@@ -238,6 +239,8 @@ class Plugin:
     """What it needs besides with the options given."""
     survey: Apply | None = None
     """For a surrogate or regulariser that must see a whole step, see `Apply`; what it gives is in `LossGiven.state`."""
+    unscored: bool = False
+    """As a base advantage: rollouts that nobody scored may be trained on too."""
     smallest_group: int = 1
     """Rollouts a group needs at least for it to make sense."""
     state: frozenset[str] = frozenset()

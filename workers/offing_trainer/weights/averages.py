@@ -17,6 +17,8 @@ from offing_trainer.statistics import counts, reciprocal
 class RowSum(Options):
     length: Annotated[float, Field(gt=0)] | None = None
     """Divide each row's sum by this, the same for all rows. None: by nothing."""
+    averaged: bool = True
+    """Mean over rows; else their sum."""
 
 
 def token_mean(options: Options, given: WeightGiven) -> Floats:
@@ -31,7 +33,8 @@ def row_mean(options: Options, given: WeightGiven) -> Floats:
 
 def row_sum(options: RowSum, given: WeightGiven) -> Floats:
     """Mean over rows of the sum over their tokens; with a fixed length, Dr. GRPO's."""
-    return np.full(given.batch.tokens, _row_share(given.batch) / (options.length or 1.0))
+    share = _row_share(given.batch) if options.averaged else 1.0
+    return np.full(given.batch.tokens, share / (options.length or 1.0))
 
 
 def rollout_mean(options: Options, given: WeightGiven) -> Floats:
