@@ -15,7 +15,7 @@ from offing.core.model import Answer, Message, Usage
 from offing.core.run import Fence
 from offing.core.tokens import TokenTrace
 from offing.core.trajectory import Fracture
-from offing.storage import turns
+from offing.storage import turn_rows, turns
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.turns import Origin, Place
 from tests.bench.figures import Figure
@@ -78,7 +78,8 @@ async def _stored(client: Client, owner_url: str, prompt: int, completion: int) 
         for seq in range(1, TURNS + 1):
             place = Place(seq - 1, 0, Fracture.ROOT if seq == 1 else Fracture.WORKSPACE_RESET)
             fence, origin = Fence(LOCAL_TENANT, run, 1), Origin("planner", "policy", seq)
-            await turns.insert(connection, fence, seq, origin, _answer(dice, prompt, completion), place)
+            row = turns.turn_of(seq, origin, _answer(dice, prompt, completion), place)
+            await turn_rows.insert(connection, fence, [row])
     return _size(owner_url) - before
 
 

@@ -17,7 +17,7 @@ from offing.core.step import StepDraft, StepKind
 from offing.core.tokens import SpanKind, TextSpan, TokenTrace
 from offing.core.trajectory import Fracture
 from offing.services.runs import ended_step
-from offing.storage import runs, steps, turns
+from offing.storage import runs, steps, turn_rows, turns
 from offing.storage.pool import Database
 from offing.storage.runs import Release
 from offing.storage.steps import Booking
@@ -100,7 +100,8 @@ class Teller:
         draft = StepDraft(StepKind.TURN, a.text, {"role": a.role, "output": {"text": a.text}}, turn=number)
         async with self.database.transaction(self.tenant) as connection:
             (step,) = await steps.append(connection, self.fence, TERM, [draft], Booking())
-            await turns.insert(connection, self.fence, step.seq, Origin(a.role, "policy", number), answer, place)
+            row = turns.turn_of(step.seq, Origin(a.role, "policy", number), answer, place)
+            await turn_rows.insert(connection, self.fence, [row])
             if a.tool:
                 await steps.append(connection, self.fence, TERM, [a_tool(number)], Booking())
         self.seqs.append(step.seq)

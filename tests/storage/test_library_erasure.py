@@ -21,7 +21,7 @@ from offing.library.readers import Readers
 from offing.services import library
 from offing.services.erasure import Erased, erase_source
 from offing.services.library import Upload
-from offing.storage import reports, rewards, segments, steps, turns
+from offing.storage import reports, rewards, segments, steps, turn_rows, turns
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.rewards import NewScore
@@ -85,7 +85,8 @@ async def a_run_that_read(pool: Database, query: str, *, ended: bool = True) -> 
     ]
     async with pool.transaction(LOCAL_TENANT) as connection:
         written = await steps.append(connection, fence, TERM, drafts, Booking())
-        await turns.insert(connection, fence, written[1].seq, turns.Origin("planner", "litellm", 1), answer, None)
+        row = turns.turn_of(written[1].seq, turns.Origin("planner", "litellm", 1), answer, None)
+        await turn_rows.insert(connection, fence, [row])
         await reports.insert(connection, fence, written[2].seq, report)
         judged = NewScore(new_id(), "rubric_judge", "1", 0.5, "", {"reason": f"It says {quote}"})
         await rewards.add_scores(connection, LOCAL_TENANT, fence.run, 1, [judged])

@@ -14,7 +14,7 @@ from offing.core.model import Answer, Attempt, FailureKind, Message, Sampled, Us
 from offing.core.run import Fence
 from offing.core.tokens import SpanKind, TextSpan, TokenTrace
 from offing.core.trajectory import Fracture
-from offing.storage import segments, steps, turns
+from offing.storage import segments, steps, turn_rows, turns
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.segments import StoredTurn
@@ -53,13 +53,41 @@ def an_answer(
 async def wrote(pool: Database, fence: Fence, answer: Answer, place: Place | None) -> int:
     async with pool.transaction(fence.tenant) as connection:
         (step,) = await steps.append(connection, fence, TERM, [a_step()], steps.Booking())
-        await turns.insert(connection, fence, step.seq, Origin("planner", "policy", 1), answer, place)
+        await turn_rows.insert(
+            connection, fence, [turns.turn_of(step.seq, Origin("planner", "policy", 1), answer, place)]
+        )
     return step.seq
 
 
 async def stored(pool: Database, fence: Fence) -> list[StoredTurn]:
     async with pool.transaction(fence.tenant) as connection:
         return await segments.turns_of(connection, fence.run)
+
+
+async def test_turns_of_every_kind_are_stored_together_and_keep_apart(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    origin, prompt = Origin("planner", "policy", 1), Message("user", ("Why?",))
+    spans = (TextSpan(SpanKind.ACTION, 0, 2),)
+    given = [
+        (an_answer(a_trace((1,), "ab"), spans=spans), Place(0, 0, Fracture.ROOT)),
+        (replace(an_answer(), messages=()), None),
+        (an_answer(None, prompt, text="cd"), Place(1, 0, Fracture.COMPACTION, parent=0)),
+        (an_answer(a_trace((5, 6), "efg"), prompt, text="efg", spans=(TextSpan(SpanKind.PLAN, 1, 3),)), Place(2, 0)),
+    ]
+    async with pool.transaction(fence.tenant) as connection:
+        new = await steps.append(connection, fence, TERM, [a_step()] * len(given), steps.Booking())
+        rows = [turns.turn_of(s.seq, origin, *one) for s, one in zip(new, given, strict=True)]
+        await turn_rows.insert(connection, fence, rows)
+    found = await stored(pool, fence)
+    assert [t.completion for t in found] == ["ab", "ab", "cd", "efg"]
+    ids = [list(t.tokens.completion_ids) if t.tokens else None for t in found]
+    assert ids == [[97, 98, 0], None, None, [101, 102, 103, 0]]
+    assert [[(s.kind, s.start, s.end) for s in t.spans] for t in found] == [
+        [(SpanKind.ACTION, 0, 2)],
+        [],
+        [],
+        [(SpanKind.PLAN, 1, 3)],
+    ]
 
 
 async def test_tokens_come_back_as_they_were_sampled(pool: Database) -> None:
@@ -128,7 +156,8 @@ def a_rejection(text: str = "?!", nth: int = 1, prompt: Sequence[int] = (1, 2, 3
 async def rejected(pool: Database, fence: Fence, rejection: Rejection, place: Place) -> int:
     async with pool.transaction(fence.tenant) as connection:
         (step,) = await steps.append(connection, fence, TERM, [a_step()], steps.Booking())
-        await turns.reject(connection, fence, step.seq, Origin("planner", "policy", 1), rejection, place)
+        row = turns.rejected_of(step.seq, Origin("planner", "policy", 1), rejection, place)
+        await turn_rows.insert(connection, fence, [row])
     return step.seq
 
 

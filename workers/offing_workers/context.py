@@ -25,6 +25,7 @@ from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
 from offing.storage.pool import Connection, Database
 from offing.storage.token_columns import refuse_broken
+from offing.storage.turn_rows import TurnRow
 from offing.storage.turns import Origin, Rejection, attempt_as_json
 from offing.telemetry.attributes import DECISION
 from offing.telemetry.tracing import mark_failed
@@ -254,14 +255,13 @@ class SliceContext:
         assert draft.key is not None
         origin = Origin(role.name, choice.engine, draft.key.superstep)
 
-        async def with_turns(connection: Connection, new: list[Step]) -> None:
-            for rejection, where, step in zip(rejected, aside, new, strict=False):
-                await turns.reject(connection, self._recorder.fence, step.seq, origin, rejection, where)
-            if answer is not None:
-                await turns.insert(connection, self._recorder.fence, new[-1].seq, origin, answer, place)
+        def behind(new: Sequence[Step]) -> list[TurnRow]:
+            unused = zip(rejected, aside, new, strict=False)
+            rows = [turns.rejected_of(step.seq, origin, one, where) for one, where, step in unused]
+            return rows + ([turns.turn_of(new[-1].seq, origin, answer, place)] if answer else [])
 
         drafts = [_unused(role, choice, r, draft.turn) for r in rejected]
-        *_, step = await self._recorder.append(*drafts, draft, also=with_turns if rejected or answer else None)
+        *_, step = await self._recorder.append(*drafts, draft, behind=behind)
         self._placing.placed(role.name, place, step.seq)
         return step
 

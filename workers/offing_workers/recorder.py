@@ -20,9 +20,10 @@ from langgraph.config import get_config
 from offing.core.errors import OffingError, ReplayDiverged, Unavailable
 from offing.core.run import Fence, Spent
 from offing.core.step import CallKey, Step, StepDraft
-from offing.storage import spend, steps, turns
+from offing.storage import spend, steps, turn_rows, turns
 from offing.storage.pool import Connection, Database
 from offing.storage.steps import AlreadyRecorded, Booking
+from offing.storage.turn_rows import TurnRow
 from offing_workers.recollection import Recollection
 
 RETRY_PAUSE = 0.1
@@ -32,6 +33,9 @@ NOTHING = Decimal(0)
 
 Also = Callable[[Connection, list[Step]], Awaitable[None]]
 """What else belongs in the transaction of an append."""
+
+Behind = Callable[[Sequence[Step]], list[TurnRow]]
+"""The turns behind the steps of an append."""
 
 
 class Viewers(Protocol):
@@ -70,6 +74,7 @@ class Unwritten:
     left: int
     """How many of them come first and are not what `also` is about."""
     also: Also | None
+    turns: list[TurnRow]
 
 
 class Recorder:
@@ -144,13 +149,13 @@ class Recorder:
         if self._waiting:
             await self.append()
 
-    async def append(self, *drafts: StepDraft, also: Also | None = None) -> list[Step]:
+    async def append(self, *drafts: StepDraft, also: Also | None = None, behind: Behind | None = None) -> list[Step]:
         """Append, and show; the steps of `drafts`. Raises Fenced when the run is no longer ours."""
         left, self._waiting = tuple(self._waiting), []
         if self._at_exit:
-            new = self._foreseen((*left, *drafts), len(left), also)
+            new = self._foreseen((*left, *drafts), len(left), also, behind)
         else:
-            new = await self._booked((*left, *drafts), len(left), also)
+            new = await self._booked((*left, *drafts), len(left), _with_turns(self.fence, also, behind))
             await self._viewers.steps(self.fence.tenant, self.fence.run, new)
         self.recollection.note(new)
         return new[len(left) :]
@@ -168,6 +173,8 @@ class Recorder:
             if [s.seq for s in new] != [s.seq for s in foreseen]:
                 raise OffingError(f"Somebody else wrote to run {self.fence.run} while it was held.")
             async with connection.pipeline():  # one round trip for all of them
+                if rows := [row for append in unwritten for row in append.turns]:
+                    await turn_rows.insert(connection, self.fence, rows)
                 for append in unwritten:
                     if append.also is not None:
                         await append.also(connection, list(append.steps[append.left :]))
@@ -176,11 +183,13 @@ class Recorder:
         new = await self._booked([d for append in unwritten for d in append.drafts], 0, everything)
         await self._viewers.steps(self.fence.tenant, self.fence.run, new)
 
-    def _foreseen(self, drafts: tuple[StepDraft, ...], left: int, also: Also | None) -> list[Step]:
+    def _foreseen(
+        self, drafts: tuple[StepDraft, ...], left: int, also: Also | None, behind: Behind | None
+    ) -> list[Step]:
         """Keep an append for the end of the slice, and say which steps it will be."""
         first, at = self.recollection.last_seq + 1, datetime.now(UTC)
         new = [steps.placed(d, first + nth, at, self.fence.number) for nth, d in enumerate(drafts)]
-        self._unwritten.append(Unwritten(drafts, tuple(new), left, also))
+        self._unwritten.append(Unwritten(drafts, tuple(new), left, also, behind(new[left:]) if behind else []))
         return new
 
     async def _booked(self, drafts: Sequence[StepDraft], left: int, also: Also | None) -> list[Step]:
@@ -246,6 +255,20 @@ class Recorder:
                 return later
             # An append beside this one may have been noted first, and ours have a smaller seq.
             return later + list((await steps.journal(connection, run, superstep - 1)).values())
+
+
+def _with_turns(fence: Fence, also: Also | None, behind: Behind | None) -> Also | None:
+    """The same, with the turns behind the steps stored first."""
+    if behind is None:
+        return also
+
+    async def both(connection: Connection, new: list[Step]) -> None:
+        if rows := behind(new):
+            await turn_rows.insert(connection, fence, rows)
+        if also is not None:
+            await also(connection, new)
+
+    return both
 
 
 def _sum(one: Booking, other: Booking) -> Booking:

@@ -1,8 +1,8 @@
-"""Role calls as a trainer reads them, written: prompt, completion, sampling, usage, tokens, and what they may train.
+"""Role calls as a trainer reads them, as rows: prompt, completion, sampling, usage, tokens, and what they may train.
 
 Prompt parts are stored once by hash, messages and tokens once a segment; the parsed output is in the turn's step. What
 no role could use is a turn too, in a segment of its own.
-Reading back is in `segments`.
+Storing them is in `turn_rows`, reading back in `segments`.
 """
 
 import hashlib
@@ -11,58 +11,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import UUID
 
-import orjson
-from psycopg.types.json import Jsonb
-
 from offing.core.model import Answer, Attempt, Message, Sampled, Usage
-from offing.core.run import Fence
 from offing.core.tokens import SpanKind, TextSpan, TokenSpan, TokenTrace, token_spans
 from offing.core.trajectory import Fracture
 from offing.storage.pool import Connection
 from offing.storage.token_columns import TokenColumns, columns_of
-
-TURN = """
-    insert into turn (run_id, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens,
-                      completion_tokens, usd, priced, failed_attempts, trainable, trainable_reason, segment, place,
-                      prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, mask, policy,
-                      policy_version_id, weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish,
-                      checkpoint_id, state_key, action_key, accepted, attempt, problem)
-    values (%(run)s, %(seq)s, %(tenant)s, %(role)s, %(engine)s, %(model)s, %(prompt)s, %(completion)s, %(sampling)s,
-            %(prompt_tokens)s, %(completion_tokens)s, %(usd)s, %(priced)s, %(failed_attempts)s, %(trainable)s,
-            %(trainable_reason)s, %(segment)s, %(place)s, %(prompt_kept)s, %(prompt_offset)s, %(prompt_ids)s,
-            %(completion_ids)s, %(logprobs)s, %(entropy)s, %(mask)s, %(policy)s,
-            (select id from policy_version
-              where tenant_id = %(tenant)s and name = %(policy_name)s and version = %(policy_version)s),
-            %(weights_sha256)s, %(tokenizer_sha256)s, %(template_sha256)s, %(engine_build)s, %(finish)s,
-            (select checkpoint_id from checkpoint
-              where run_id = %(run)s and ns = '' and superstep < %(superstep)s order by superstep desc limit 1),
-            %(state_key)s, %(action_key)s, %(accepted)s, %(attempt)s, %(problem)s)
-"""
-
-INSERT = f"""
-    with part as (
-      insert into text_part (tenant_id, sha256, body)
-      select %(tenant)s, p.sha256, p.body from unnest(%(hashes)s::bytea[], %(bodies)s::text[]) as p(sha256, body)
-      on conflict do nothing),
-    opened as (
-      insert into segment (run_id, idx, tenant_id, role, parent_idx, parent_tokens, fracture)
-      select %(run)s, %(segment)s, %(tenant)s, %(role)s, %(parent)s, %(parent_tokens)s, %(fracture)s::text
-       where %(fracture)s::text is not null),
-    spanned as (
-      insert into span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
-      select %(run)s, %(seq)s, s.nth - 1, %(tenant)s, s.kind, s.start_char, s.end_char, s.start_token, s.end_token
-        from unnest(%(kinds)s::text[], %(starts)s::integer[], %(ends)s::integer[],
-                    %(token_starts)s::integer[], %(token_ends)s::integer[])
-             with ordinality as s(kind, start_char, end_char, start_token, end_token, nth))
-    {TURN}
-"""
-"""One statement a turn, because it is on the way of every role call."""
+from offing.storage.turn_rows import TurnRow
 
 MARK_DONE = """
     update turn set done = seq = any(%(seqs)s)
      where run_id = %(run)s and segment is not null and done <> (seq = any(%(seqs)s))
 """
-
 
 UNTRAIN = """
     update turn set trainable = 'none', trainable_reason = 'the flow took it out of its context unseen'
@@ -160,42 +119,33 @@ def trainable_as(answer: Answer) -> Trainable:
     return Trainable("sft", answer.untraced or "the engine gives no token ids")
 
 
-async def insert(
-    connection: Connection, fence: Fence, seq: int, origin: Origin, answer: Answer, place: Place | None
-) -> None:
-    """Store the role call behind step `seq`, in the transaction that appended it.
+def turn_of(seq: int, origin: Origin, answer: Answer, place: Place | None) -> TurnRow:
+    """The role call behind step `seq`.
 
     `place` None: it belongs to no segment, and its tokens are not kept. Raises BrokenRecord when its tokens contradict
     one another.
     """
-    await _insert(connection, fence, seq, origin, _accepted(answer if place else replace(answer, trace=None)), place)
+    return _row(seq, origin, _accepted(answer if place else replace(answer, trace=None)), place)
 
 
-async def reject(
-    connection: Connection, fence: Fence, seq: int, origin: Origin, rejection: Rejection, place: Place
-) -> None:
-    """Store a completion that no role could use behind step `seq`. Raises BrokenRecord as `insert` does."""
-    await _insert(connection, fence, seq, origin, _rejected(rejection), place)
+def rejected_of(seq: int, origin: Origin, rejection: Rejection, place: Place) -> TurnRow:
+    """A completion that no role could use, behind step `seq`. Raises BrokenRecord as `turn_of` does."""
+    return _row(seq, origin, _rejected(rejection), place)
 
 
-async def _insert(
-    connection: Connection, fence: Fence, seq: int, origin: Origin, said: _Said, place: Place | None
-) -> None:
-    hashed = dict(sorted((_sha256(part), part) for message in said.messages for part in message.parts))
-    row: dict[str, Any] = {
-        "run": fence.run,
+def _row(seq: int, origin: Origin, said: _Said, place: Place | None) -> TurnRow:
+    trace = said.trace if place else None
+    columns = {
         "seq": seq,
-        "tenant": fence.tenant,
-        **asdict(origin),
-        "hashes": list(hashed),
-        "bodies": list(hashed.values()),
+        "role": origin.role,
+        "engine": origin.engine,
+        "superstep": origin.superstep,
         **_told(said, place),
         **_placed(place),
-        **_tokens(said, place),
-        **_spans(said),
+        **_sampled(trace, place),
     }
-    bare = place is None and not hashed and not said.spans
-    await connection.execute(TURN if bare else INSERT, row)
+    parts = {_sha256(part): part for message in said.messages for part in message.parts}
+    return TurnRow(columns, _spans(seq, said), parts, _tokens(said, place))
 
 
 async def mark_done(connection: Connection, run: UUID, seqs: Sequence[int]) -> None:
@@ -247,14 +197,14 @@ def _told(said: _Said, place: Place | None) -> dict[str, Any]:
     new = said.messages[place.kept_messages :] if place else said.messages
     return {
         "model": said.model,
-        "prompt": _jsonb([[m.role, [_sha256(part).hex() for part in m.parts]] for m in new]),
+        "prompt": [[m.role, [_sha256(part).hex() for part in m.parts]] for m in new],
         "completion": said.text,
-        "sampling": _jsonb(said.sampling),
+        "sampling": said.sampling,
         "prompt_tokens": said.usage.prompt_tokens,
         "completion_tokens": said.usage.completion_tokens,
-        "usd": said.usage.usd,
+        "usd": str(said.usage.usd),
         "priced": said.usage.priced,
-        "failed_attempts": _jsonb([attempt_as_json(a) for a in said.attempts]),
+        "failed_attempts": [attempt_as_json(a) for a in said.attempts],
         "trainable": said.trainable.use,
         "trainable_reason": said.trainable.reason,
         "state_key": _key(*(f"{m.role}\0{m.text}" for m in said.messages)) if said.messages else "",
@@ -276,13 +226,15 @@ def _placed(place: Place | None) -> dict[str, Any]:
     }
 
 
-def _tokens(said: _Said, place: Place | None) -> dict[str, Any]:
-    trace = said.trace if place else None
-    text = said.trace.text if said.problem and said.trace else said.text
-    columns = columns_of(trace, text, place.kept_tokens) if trace and place else None
+def _tokens(said: _Said, place: Place | None) -> TokenColumns | None:
+    if said.trace is None or place is None:
+        return None
+    return columns_of(said.trace, said.trace.text if said.problem else said.text, place.kept_tokens)
+
+
+def _sampled(trace: TokenTrace | None, place: Place | None) -> dict[str, Any]:
     name, version = _named(trace.policy if trace else "")
     return {
-        **{field: getattr(columns, field, None) for field in TokenColumns.__slots__},
         "prompt_offset": place.kept_tokens if trace and place else None,
         "policy": trace.policy if trace else "",
         "policy_name": name,
@@ -295,15 +247,19 @@ def _tokens(said: _Said, place: Place | None) -> dict[str, Any]:
     }
 
 
-def _spans(said: _Said) -> dict[str, Any]:
-    located = _located(said)
-    return {
-        "kinds": [s.kind for s in said.spans],
-        "starts": [s.start for s in said.spans],
-        "ends": [s.end for s in said.spans],
-        "token_starts": [s.start if s else None for s in located],
-        "token_ends": [s.end if s else None for s in located],
-    }
+def _spans(seq: int, said: _Said) -> list[dict[str, Any]]:
+    return [
+        {
+            "seq": seq,
+            "nth": nth,
+            "kind": span.kind,
+            "start_char": span.start,
+            "end_char": span.end,
+            "start_token": tokens.start if tokens else None,
+            "end_token": tokens.end if tokens else None,
+        }
+        for nth, (span, tokens) in enumerate(zip(said.spans, _located(said), strict=True))
+    ]
 
 
 def _located(said: _Said) -> Sequence[TokenSpan | None]:
@@ -329,7 +285,3 @@ def _key(*parts: str) -> str:
 
 def _sha256(part: str) -> bytes:
     return hashlib.sha256(part.encode()).digest()
-
-
-def _jsonb(value: object) -> Jsonb:
-    return Jsonb(value, dumps=orjson.dumps)
