@@ -6,7 +6,8 @@ it; nothing is tokenised again to make it so. Needs numpy; knows no table and no
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
+from operator import add, eq
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,9 @@ def merged_all(segments: Sequence[tuple[Episode, PackedSegment]], *, quarantined
 
 def _breaks(segment: PackedSegment) -> list[int]:
     """Turns that do not go on from all the tokens before them."""
+    ends = accumulate(map(add, segment.prompt_counts, segment.completion_counts), initial=0)
+    if all(map(eq, segment.offsets, ends)) and len(set(segment.tokenizer_sha256)) == 1:
+        return []  # as almost every segment
     broken: list[int] = []
     end = 0
     for nth, offset in enumerate(segment.offsets):
@@ -146,11 +150,11 @@ class _Laid:
     def _kinds(self) -> Tiny:
         """A later span lies over an earlier one."""
         kinds = np.full(len(self.ids), NO_SPAN, np.int8)
-        spans = [(nth, s.spans) for nth, s in enumerate(self.segments) if s.spans.seq]
-        if spans:
-            heads = np.concatenate([self._spoken(nth, found) for nth, found in spans])
-            starts, ends = (np.array(_end_to_end(getattr(s, e) for _, s in spans), np.int64) for e in ("start", "end"))
-            codes = np.array([SPAN_CODES[kind] for _, found in spans for kind in found.kind], np.int8)
+        spans = [s.spans for s in self.segments]
+        if any(s.seq for s in spans):
+            heads = self.heads[self._spoken(spans)]
+            starts, ends = (np.array(_end_to_end(getattr(s, e) for s in spans), np.int64) for e in ("start", "end"))
+            codes = np.array([SPAN_CODES[kind] for s in spans for kind in s.kind], np.int8)
             lengths = ends - starts
             before = np.cumsum(lengths) - lengths
             kinds[np.arange(int(lengths.sum())) + np.repeat(heads + starts - before, lengths)] = np.repeat(
@@ -158,10 +162,10 @@ class _Laid:
             )
         return kinds
 
-    def _spoken(self, nth: int, spans: Spans) -> Places:
-        """Where the completion that each span lies in begins."""
-        places = np.searchsorted(np.array(self.segments[nth].turns.seq), np.array(spans.seq))
-        return self.heads[self.firsts[nth] + places]
+    def _spoken(self, spans: Sequence[Spans]) -> Places:
+        """Which of all turns each span lies in."""
+        turns, marks = (_numbered([one.seq for one in found]) for found in ([s.turns for s in self.segments], spans))
+        return np.searchsorted(turns, marks)
 
     def rows(self, nth: int, episode: Episode) -> list[TrainRow]:
         segment = self.segments[nth]
@@ -208,6 +212,11 @@ class _Laid:
 
 def _end_to_end(parts: Iterable[Sequence[int]]) -> list[int]:
     return list(chain.from_iterable(parts))
+
+
+def _numbered(seqs: Sequence[Sequence[int]]) -> Places:
+    """Steps of many segments as numbers that differ from segment to segment, ascending."""
+    return np.array(_end_to_end(seqs), np.int64) + np.repeat(np.arange(len(seqs)) << 40, [len(one) for one in seqs])
 
 
 def _after(known: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[Any]:

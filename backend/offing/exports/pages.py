@@ -20,6 +20,9 @@ PLAIN, RLE, BYTE_STREAM_SPLIT = 0, 3, 9
 DATA_PAGE_V2, ZSTD = 3, 6
 """Parquet's `PageType` and `CompressionCodec`."""
 
+LEVEL, FAST = 1, -3
+"""Of zstd: for what is split, and for what is a few long runs between numbers that hardly compress."""
+
 ABSENT, EMPTY, PRESENT = range(3)
 """Definition levels of a list that may be null, of elements that may not."""
 
@@ -51,7 +54,7 @@ class Levels:
 def page_of(column: Any, levels: Levels, *, split: bool) -> Page:
     """A list column of numbers or booleans. `split`: four-byte numbers by significance, which compresses better."""
     content = _values(column.flatten(), split=split)
-    squeezed = pa.Codec("zstd", 1).compress(content, asbytes=True)
+    squeezed = pa.Codec("zstd", LEVEL if split else FAST).compress(content, asbytes=True)
     encoding = BYTE_STREAM_SPLIT if split else PLAIN
     said = levels.begins + levels.defined
     header = packed(

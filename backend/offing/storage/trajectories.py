@@ -17,7 +17,7 @@ from offing.storage.pool import Connection
 PAGE_LIMIT = 256
 """Runs of a page at most, whatever is asked for."""
 
-BATCH_BYTES = 2 * 2**20
+BATCH_BYTES = 4 * 2**20
 """Bytes of tokens that are read at once, unless a single segment has more."""
 
 COLUMNS = """
