@@ -14,6 +14,10 @@ import numpy as np
 from offing.core.episode import SegmentHead
 from offing.core.rows import NO_SPAN, SPAN_CODES, TrainRow
 from offing_trainer.batch import Batch, Floats, Group, Sample, batch_of
+from offing_trainer.chain import Chain, chain_of, needed_columns
+from offing_trainer.config import ChainConfig, LearnerConfig, recipe
+from offing_trainer.learner.contract import Derivatives, Forwarded
+from offing_trainer.update import Prepared, Tally, Viewed, loss_of, measured, prepared, viewed
 from tests.unit.exports.builders import an_episode, many_turns
 
 CONTEXT = 2
@@ -185,3 +189,50 @@ def slope(value: Callable[[Floats], float], at: Floats, step: float = 1e-6) -> F
     """Derivative by central differences, entry by entry."""
     edges = np.eye(len(at)) * step
     return np.array([(value(at + edge) - value(at - edge)) / (2 * step) for edge in edges])
+
+
+def a_chain(**seams: Any) -> Chain:
+    """The plainest chain there is, with these seams in place of its own."""
+    plain = {
+        "view": {"name": "policy-turns"},
+        "advantage": {"name": "group-z"},
+        "weight": {"name": "token-mean"},
+        "surrogate": {"name": "ppo-clip"},
+    }
+    return chain_of(ChainConfig.model_validate(plain | seams))
+
+
+def a_recipe(name: str, **seams: Any) -> Chain:
+    """A recipe's chain, with these seams in place of its own."""
+    return chain_of(ChainConfig.model_validate(recipe(name)["chain"] | seams))
+
+
+def seen_by(chain: Chain, groups: Sequence[Group], seed: int = 0) -> Viewed:
+    return viewed(chain, groups, {}, np.random.default_rng(seed))
+
+
+def a_step(chain: Chain, groups: Sequence[Group], *, seed: int = 0, by: float = 0.0, **learner: Any) -> Prepared:
+    """Groups through a chain up to the weights; late columns are of policies that moved by about `by` nats."""
+    seen, how = seen_by(chain, groups, seed), LearnerConfig(**learner)
+    early = {name: drifted(seen.batch, 11, by) for name in needed_columns(chain, how.mode).early}
+    chosen = prepared(chain, seen, early, np.random.default_rng(seed), learner=how)
+    live = chosen.batch.only(chosen.live)
+    return measured(chain, chosen, {n: drifted(live, 12, by) for n in needed_columns(chain, how.mode).late})
+
+
+def by_turn(batch: Batch, token: Floats) -> list[float]:
+    """What the first token of each turn has, for turns that have one."""
+    _, first = np.unique(batch.token_turn, return_index=True)
+    return token[first].tolist()
+
+
+def by_row(batch: Batch, token: Floats) -> list[float]:
+    """What the first token of each row has."""
+    _, first = np.unique(batch.token_row, return_index=True)
+    return token[first].tolist()
+
+
+def derived(chain: Chain, ready: Prepared, logp: Floats, step: int = 0, tally: Tally | None = None) -> Derivatives:
+    """A step's loss where the policy says `logp` of the tokens that it forwards, all in one part."""
+    rows = len(ready.rows_of(step))
+    return loss_of(chain, ready, step, tally)(np.arange(rows), Forwarded(logp, np.ones(len(logp))))

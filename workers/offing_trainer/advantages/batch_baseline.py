@@ -23,7 +23,8 @@ class Constant(Options):
 
 def batch_baseline(options: BatchBaseline, given: AdvantageGiven) -> tuple[Advantage, State]:
     entries = entries_of(given.batch, given.rewards, options.over)
-    centred = entries.score - (entries.score.mean() if len(entries.score) else 0.0)
+    mean = entries.score.mean() if len(entries.score) else 0.0
+    centred = entries.above(np.full(len(entries.score), mean))
     if options.standardise and len(entries.score) > 1:
         centred = centred / (entries.score.std(ddof=1) + options.epsilon)
     return entries.told(given.batch, centred), no_state()

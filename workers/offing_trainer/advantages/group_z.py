@@ -16,7 +16,7 @@ from offing_trainer.statistics import counts, deviations, means, reciprocal, sum
 Over = Literal["rollouts", "turns", "rows"]
 
 SMALLEST = 1e-12
-"""Below it a deviation is rounding."""
+"""Below it a difference is rounding."""
 
 
 class GroupZ(Options):
@@ -45,7 +45,7 @@ def group_z(options: GroupZ, given: AdvantageGiven) -> tuple[Advantage, State]:
     entries = entries_of(batch, given.rewards, options.over)
     weight = entries.shared if options.dedupe else None
     mean = means(entries.score, entries.group, batch.groups, weight)
-    centred = entries.score - mean[entries.group]
+    centred = entries.above(mean[entries.group])
     scaled = centred / _divisor(options, batch, entries, weight)
     alone = _alone(batch, entries, options.dedupe)[entries.group]
     return entries.told(batch, np.where(alone, _for_alone(options, entries.score), scaled)), no_state()
@@ -56,7 +56,7 @@ def leave_one_out(options: LeaveOneOut, given: AdvantageGiven) -> tuple[Advantag
     batch = given.batch
     entries = entries_of(batch, given.rewards, options.over)
     n = counts(entries.group, batch.groups)
-    centred = entries.score - means(entries.score, entries.group, batch.groups)[entries.group]
+    centred = entries.above(means(entries.score, entries.group, batch.groups)[entries.group])
     return entries.told(batch, centred * (n * reciprocal(n - 1))[entries.group]), no_state()
 
 
@@ -71,6 +71,11 @@ class Entries:
         """1 over the entries of the same rollout."""
         n = counts(self.rollout, int(self.rollout.max(initial=-1)) + 1)
         return reciprocal(n)[self.rollout]
+
+    def above(self, mean: Floats) -> Floats:
+        """Score less mean, and 0 where that is rounding, so that equal scores teach exactly nothing."""
+        apart = self.score - mean
+        return np.where(np.abs(apart) > SMALLEST, apart, 0.0)
 
     def told(self, batch: Batch, advantage: Floats) -> Advantage:
         return Advantage(advantage[self.of_token] if len(self.of_token) else np.empty(0, np.float64))
