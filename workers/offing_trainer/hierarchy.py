@@ -45,7 +45,7 @@ class Walk:
 
     @property
     def segment(self) -> Places:
-        return np.cumsum(self.begins)
+        return np.cumsum(self.begins).astype(np.int64)
 
     @property
     def last(self) -> Bits:

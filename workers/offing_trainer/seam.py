@@ -163,7 +163,7 @@ class WeightGiven:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurveyGiven:
-    """For what a surrogate or regulariser must know of all rows of a step before they are cut into parts."""
+    """For what a surrogate or regulariser must know of an optimiser step's rows before they are cut into parts."""
 
     batch: Batch
     advantage: Floats
@@ -216,7 +216,7 @@ modifier    (AdvantageGiven, token: Floats) -> Floats
 weight      (WeightGiven) -> Floats (P,), a factor; factors of a chain are multiplied
 surrogate   (LossGiven) -> Loss; 0 where advantage or weight is 0, so that rows where all are need no forward pass
 regularise  (LossGiven) -> Loss, before its coefficient, which is the chain's
-survey      (SurveyGiven) -> State, once a step, after select of rows; of surrogates and regularisers that have one
+survey      (SurveyGiven) -> State, once an optimiser step; of surrogates and regularisers that have one
 """
 
 
