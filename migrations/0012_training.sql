@@ -11,6 +11,7 @@ create table app.train_job (
   config_sha256  text not null,
   seed           bigint not null,
   bound          timestamptz not null default clock_timestamp(),  -- groups that were complete by then
+  pass           integer not null default 1,     -- through its groups, from 1
   after_at       timestamptz,                    -- where the groups that were looked at end: by completion, then id
   after_group    uuid,
   state          text not null default 'queued'

@@ -12,10 +12,23 @@ from uuid import UUID
 
 from offing.storage.pool import Connection
 
-GROUPS = """
+WANTED = """
+           g.state <> 'open' and g.completed_at <= %(until)s
+       and (%(after_at)s::timestamptz is null or (g.completed_at, g.id) > (%(after_at)s, %(after_group)s))
+       and (%(since)s::timestamptz is null or g.completed_at >= %(since)s)
+       and (%(graph)s::text is null or g.graph = %(graph)s)
+       and (%(batches)s::uuid[] is null or g.batch_id = any(%(batches)s))
+       and (%(dataset)s::text is null or t.dataset = %(dataset)s)
+       and (%(split)s::text is null or t.split = %(split)s)
+       and g.tags || coalesce(t.tags, '{}') @> %(tags)s
+       and ('evaluation' = any(%(tags)s) or not 'evaluation' = any(g.tags))
+"""
+"""What an evaluation collected is trained on only when it is asked for by its tag."""
+
+GROUPS = f"""
     select g.id, g.task_id, g.state, g.completed_at, g.size, g.graph,
-           coalesce(m.members, '{}'), coalesce(m.runs, '{}'), coalesce(m.outcomes, '{}'), coalesce(m.rewards, '{}'),
-           coalesce(m.last, '{}'), coalesce(p.policies, '{}')
+           coalesce(m.members, '{{}}'), coalesce(m.runs, '{{}}'), coalesce(m.outcomes, '{{}}'),
+           coalesce(m.rewards, '{{}}'), coalesce(m.last, '{{}}'), coalesce(p.policies, '{{}}')
       from rollout_group g
       left join task t on t.id = g.task_id
       left join lateral (
@@ -30,15 +43,41 @@ GROUPS = """
         select array_agg(v.name || '@' || v.version order by v.name, v.version) as policies
           from policy_version v join jsonb_each_text(g.policies) as pinned(role, id) on v.id = pinned.id::uuid
          where %(roles)s::text[] is null or pinned.role = any(%(roles)s)) as p on true
-     where g.state <> 'open' and g.completed_at <= %(until)s
-       and (%(after_at)s::timestamptz is null or (g.completed_at, g.id) > (%(after_at)s, %(after_group)s))
-       and (%(since)s::timestamptz is null or g.completed_at >= %(since)s)
-       and (%(graph)s::text is null or g.graph = %(graph)s)
-       and (%(batches)s::uuid[] is null or g.batch_id = any(%(batches)s))
-       and (%(dataset)s::text is null or t.dataset = %(dataset)s)
-       and (%(split)s::text is null or t.split = %(split)s)
-       and g.tags || coalesce(t.tags, '{}') @> %(tags)s
+     where {WANTED}
      order by g.completed_at, g.id limit %(limit)s
+"""
+
+COUNT = f"""
+    select g.state, count(*) from rollout_group g left join task t on t.id = g.task_id where {WANTED} group by g.state
+"""
+
+INSPECT = f"""
+    with wanted as (
+      select g.id from rollout_group g left join task t on t.id = g.task_id where {WANTED}),
+    standing as (
+      select distinct on (o.group_id, o.member) o.run_id, o.outcome
+        from rollout o join wanted on wanted.id = o.group_id order by o.group_id, o.member, o.attempt desc),
+    said as (
+      select s.run_id, turn.trainable, turn.quarantine, turn.tokenizer_sha256, turn.policy,
+             octet_length(turn.completion_ids) / 3 as sampled
+        from standing s join turn on turn.run_id = s.run_id
+       where s.outcome is distinct from 'infra_error' and turn.completion <> ''
+         and (%(roles)s::text[] is null or turn.role = any(%(roles)s)))
+    select trainable, quarantine <> '', tokenizer_sha256, policy, count(*), count(distinct run_id),
+           coalesce(sum(sampled), 0)
+      from said group by 1, 2, 3, 4 order by 1, 2, 3, 4
+"""
+
+LENGTHS = f"""
+    with wanted as (
+      select g.id from rollout_group g left join task t on t.id = g.task_id where {WANTED}),
+    rollouts as (
+      select o.run_id, sum(octet_length(turn.completion_ids) / 3) as sampled
+        from rollout o join wanted on wanted.id = o.group_id
+             join turn on turn.run_id = o.run_id and turn.trainable = 'rl'
+                          and (%(roles)s::text[] is null or turn.role = any(%(roles)s))
+       where o.outcome is distinct from 'infra_error' group by o.run_id)
+    select power(2, floor(log(2, greatest(sampled, 1)::numeric)))::bigint, count(*) from rollouts group by 1 order by 1
 """
 
 FACTS = """
@@ -115,6 +154,22 @@ class RunFacts:
     tool_calls: int
 
 
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Turns that have the same to say about training."""
+
+    trainable: str
+    """rl, sft or none."""
+    quarantined: bool
+    tokenizer_sha256: str
+    policy: str
+    """NAME@VERSION. Empty: not a policy's."""
+    turns: int
+    rollouts: int
+    tokens: int
+    """Sampled ones."""
+
+
 async def page(
     connection: Connection,
     wanted: GroupQuery,
@@ -123,22 +178,33 @@ async def page(
     limit: int,
 ) -> list[GroupHead]:
     """Groups that follow `after` and were complete by `until`, the first to become so first."""
-    at, group = after or (None, None)
-    values: dict[str, Any] = {
-        "graph": wanted.graph,
-        "batches": list(wanted.batches) or None,
-        "dataset": wanted.dataset,
-        "split": wanted.split,
-        "tags": list(wanted.tags),
-        "since": wanted.since,
-        "roles": list(wanted.roles) or None,
-        "until": until,
-        "after_at": at,
-        "after_group": group,
-        "limit": limit,
-    }
+    values = _values(wanted, until, after) | {"limit": limit}
     rows = await (await connection.execute(GROUPS, values, prepare=False)).fetchall()
     return [_head(row) for row in rows]
+
+
+async def count(connection: Connection, wanted: GroupQuery, until: datetime) -> dict[str, int]:
+    """How many groups there are, by state."""
+    rows = await (await connection.execute(COUNT, _values(wanted, until, None), prepare=False)).fetchall()
+    return dict(rows)
+
+
+async def inspect(connection: Connection, wanted: GroupQuery, until: datetime) -> list[Turns]:
+    """What the turns of these groups are, without reading a token."""
+    rows = await (await connection.execute(INSPECT, _values(wanted, until, None), prepare=False)).fetchall()
+    return [Turns(*row) for row in rows]
+
+
+async def lengths(connection: Connection, wanted: GroupQuery, until: datetime) -> dict[int, int]:
+    """Rollouts by their trained tokens: how many have at least so many and fewer than twice as many."""
+    rows = await (await connection.execute(LENGTHS, _values(wanted, until, None), prepare=False)).fetchall()
+    return dict(rows)
+
+
+async def all_heads(connection: Connection, wanted: GroupQuery, until: datetime) -> list[GroupHead]:
+    """The groups without a limit, for counting what is stale; tokens are not read."""
+    values = _values(wanted, until, None) | {"limit": None}
+    return [_head(row) for row in await (await connection.execute(GROUPS, values, prepare=False)).fetchall()]
 
 
 async def facts(connection: Connection, runs: Sequence[UUID]) -> Mapping[UUID, RunFacts]:
@@ -152,6 +218,22 @@ async def newest(connection: Connection) -> tuple[datetime, datetime | None]:
     row = await (await connection.execute(NOW)).fetchone()
     assert row is not None
     return row[0], row[1]
+
+
+def _values(wanted: GroupQuery, until: datetime, after: tuple[datetime, UUID] | None) -> dict[str, Any]:
+    at, group = after or (None, None)
+    return {
+        "graph": wanted.graph,
+        "batches": list(wanted.batches) or None,
+        "dataset": wanted.dataset,
+        "split": wanted.split,
+        "tags": list(wanted.tags),
+        "since": wanted.since,
+        "roles": list(wanted.roles) or None,
+        "until": until,
+        "after_at": at,
+        "after_group": group,
+    }
 
 
 def _head(row: Sequence[Any]) -> GroupHead:

@@ -18,7 +18,8 @@ from offing.core.errors import Fenced, NotFound
 from offing.storage.pool import Connection, Database
 
 COLUMNS = """
-    id, kind, name, config, config_sha256, seed, bound, after_at, after_group, state, wish, phase, step, good_step,
+    id, kind, name, config, config_sha256, seed, bound, pass as round, after_at, after_group,
+    state, wish, phase, step, good_step,
     groups, rollouts, checkpoint, worker, fence, produced_id as produced, stop_reason, error, created_at, started_at,
     ended_at
 """
@@ -52,7 +53,7 @@ STEP = """
     update train_job
        set step = %(step)s, good_step = %(good_step)s, checkpoint = %(checkpoint)s, phase = %(phase)s,
            groups = groups + %(groups)s, rollouts = rollouts + %(kept)s,
-           after_at = coalesce(%(after_at)s, after_at), after_group = coalesce(%(after_group)s, after_group),
+           pass = %(round)s, after_at = %(after_at)s, after_group = %(after_group)s,
            lease_until = clock_timestamp() + %(term)s::interval
      where id = %(job)s and fence = %(fence)s and state = 'running' and step = %(step)s - 1
     returning wish
@@ -65,6 +66,9 @@ USE = """
       join run on run.id = used.run
 """
 """A run that was erased meanwhile has no row left to be noted for."""
+
+USE_AGAIN = f"{USE} on conflict (train_run, run_id) do nothing"
+"""In a later pass, which was asked for; the first decision stands in the ledger."""
 
 METRICS = """
     insert into train_metric (job_id, tenant_id, step, name, value)
@@ -134,6 +138,8 @@ class JobRow:
     seed: int
     bound: datetime
     """Groups that were complete by then are its data."""
+    round: int
+    """Pass through the groups, from 1."""
     after_at: datetime | None
     """With `after_group`: where the groups that it looked at end. None: it looked at none."""
     after_group: UUID | None
@@ -180,7 +186,9 @@ class StepDone:
     """Reason of each rollout that was looked at."""
     groups: int = 0
     after: tuple[datetime, UUID] | None = None
-    """Where the groups that were looked at end. None: as before."""
+    """Where the groups that were looked at end. None: at the beginning."""
+    round: int = 1
+    """Pass through the groups that the step belongs to."""
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
     state: Mapping[str, Any] = field(default_factory=dict[str, Any])
     phase: str = ""
@@ -269,6 +277,7 @@ async def commit_step(connection: Connection, held: Hold, term: float, done: Ste
         "phase": done.phase,
         "groups": done.groups,
         "kept": sum(reason == "kept" for reason in done.used.values()),
+        "round": done.round,
         "after_at": done.after[0] if done.after else None,
         "after_group": done.after[1] if done.after else None,
     }
@@ -276,7 +285,8 @@ async def commit_step(connection: Connection, held: Hold, term: float, done: Ste
     if row is None:
         raise Fenced(f"job {held.job} belongs to another process, or step {done.step} is not its next")
     common = {"job": held.job, "tenant": held.tenant, "step": done.step}
-    await connection.execute(USE, common | {"runs": list(done.used), "reasons": list(done.used.values())})
+    use = USE if done.round == 1 else USE_AGAIN
+    await connection.execute(use, common | {"runs": list(done.used), "reasons": list(done.used.values())})
     names = list(done.metrics)
     await connection.execute(METRICS, common | {"names": names, "values": [float(done.metrics[n]) for n in names]})
     await connection.execute(REMEMBER, common | {"tables": _jsonb(done.state)})

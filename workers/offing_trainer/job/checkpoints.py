@@ -17,13 +17,19 @@ def job_folder(home: Path, job: UUID) -> Path:
     return home / "training" / str(job)
 
 
-def step_folder(folder: Path, step: int) -> Path:
-    return folder / f"step-{step:06d}"
+def step_folder(folder: Path, step: int, fence: int) -> Path:
+    """Every claim of a job writes folders of its own, so that a process that lost the job disturbs none."""
+    return folder / f"step-{step:06d}-{fence}"
+
+
+def found(folder: Path, step: int) -> Path | None:
+    """A checkpoint of this step; all there are hold the same. None: there is none."""
+    return max(folder.glob(f"step-{step:06d}-*"), default=None, key=lambda path: int(path.name.rpartition("-")[2]))
 
 
 def prune(folder: Path, step: int, good: int) -> None:
     """Remove checkpoints that nothing can go back to any more, and those of steps that were never committed."""
-    needed = {step_folder(folder, n).name for n in (*range(step - KEPT + 1, step + 1), good)}
+    needed = {f"{n:06d}" for n in (*range(step - KEPT + 1, step + 1), good)}
     for path in folder.glob("step-*"):
-        if path.name not in needed:
+        if path.name.split("-")[1] not in needed:
             shutil.rmtree(path, ignore_errors=True)

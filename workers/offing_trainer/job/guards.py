@@ -8,20 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """None: not watched."""
-
-    entropy_drop: float | None = None
-    """Most that the mean entropy may fall below the first step's, as a share of it."""
-    entropy_rise: float | None = None
-    kl_limit: float | None = None
-    """Nats a token, to the policy that sampled."""
-    ratio_limit: float | None = None
-    """Mean importance ratio, and its inverse."""
-    reward_drop: float | None = None
-    """Most that the mean reward may fall below the first step's."""
+from offing_trainer.config import GuardConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +23,13 @@ class Tripped:
         return f"{self.guard}: {self.value:.4g}, and the limit is {self.limit:.4g}"
 
 
-def tripped(limits: Limits, first: Mapping[str, float], now: Mapping[str, float]) -> Tripped | None:
+def tripped(limits: GuardConfig, first: Mapping[str, float], now: Mapping[str, float]) -> Tripped | None:
     """The first guard that figures break. `first`: those of the job's first step. Missing figures break none."""
     found = [*_entropy(limits, first, now), *_distance(limits, now), *_reward(limits, first, now)]
     return next((one for one in found if not one.value <= one.limit), None)
 
 
-def _entropy(limits: Limits, first: Mapping[str, float], now: Mapping[str, float]) -> list[Tripped]:
+def _entropy(limits: GuardConfig, first: Mapping[str, float], now: Mapping[str, float]) -> list[Tripped]:
     before, entropy = first.get("entropy"), now.get("entropy")
     if before is None or entropy is None or not before > 0:
         return []
@@ -55,7 +42,7 @@ def _entropy(limits: Limits, first: Mapping[str, float], now: Mapping[str, float
     return found
 
 
-def _distance(limits: Limits, now: Mapping[str, float]) -> list[Tripped]:
+def _distance(limits: GuardConfig, now: Mapping[str, float]) -> list[Tripped]:
     found: list[Tripped] = []
     kl, ratio = now.get("kl"), now.get("ratio")
     if limits.kl_limit is not None and kl is not None:
@@ -66,7 +53,7 @@ def _distance(limits: Limits, now: Mapping[str, float]) -> list[Tripped]:
     return found
 
 
-def _reward(limits: Limits, first: Mapping[str, float], now: Mapping[str, float]) -> list[Tripped]:
+def _reward(limits: GuardConfig, first: Mapping[str, float], now: Mapping[str, float]) -> list[Tripped]:
     before, reward = first.get("reward"), now.get("reward")
     if limits.reward_drop is None or before is None or reward is None:
         return []

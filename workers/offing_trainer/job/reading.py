@@ -33,18 +33,20 @@ class Read:
         return Counter(row.tokenizer_sha256 for group in self.groups for sample in group.samples for row in sample.rows)
 
 
-async def read(database: Database, tenant: UUID, heads: Sequence[GroupHead], roles: Sequence[str]) -> Read:
+async def read(
+    database: Database, tenant: UUID, heads: Sequence[GroupHead], roles: Sequence[str], *, quarantined: bool = False
+) -> Read:
     """The rows of these roles; of all of them when none is named. A rollout without any is a sample without rows."""
     episodes: dict[UUID, Episode] = {}
     for head in heads:
-        episodes |= await _episodes(database, tenant, head)
-    rows, without = await _rows(database, tenant, episodes, roles)
+        episodes |= await episodes_of(database, tenant, head)
+    rows, without = await _rows(database, tenant, episodes, roles, quarantined)
     async with database.transaction(tenant) as connection:
         facts = await training_groups.facts(connection, list(episodes))
     return Read(tuple(_group(head, episodes, rows) for head in heads), facts, without)
 
 
-async def _episodes(database: Database, tenant: UUID, head: GroupHead) -> dict[UUID, Episode]:
+async def episodes_of(database: Database, tenant: UUID, head: GroupHead) -> dict[UUID, Episode]:
     """What is known of the rollouts that a group stands for. Those that were erased meanwhile are not there."""
     standing = {m.run for m in head.standing}
     async with database.transaction(tenant) as connection:
@@ -53,7 +55,7 @@ async def _episodes(database: Database, tenant: UUID, head: GroupHead) -> dict[U
 
 
 async def _rows(
-    database: Database, tenant: UUID, episodes: Mapping[UUID, Episode], roles: Sequence[str]
+    database: Database, tenant: UUID, episodes: Mapping[UUID, Episode], roles: Sequence[str], quarantined: bool
 ) -> tuple[dict[UUID, list[TrainRow]], int]:
     async with database.transaction(tenant) as connection:
         batches, without = await trajectories.batches(connection, list(episodes), roles)
@@ -61,13 +63,15 @@ async def _rows(
     for batch in batches:
         async with database.transaction(tenant) as connection:
             segments = await stretches.segments(connection, batch)
-        for (run, _), made in zip(segments, _merged(segments, episodes), strict=True):
+        for (run, _), made in zip(segments, _merged(segments, episodes, quarantined), strict=True):
             rows.setdefault(run, []).extend(made)
     return rows, without
 
 
-def _merged(segments: Sequence[tuple[UUID, PackedSegment]], episodes: Mapping[UUID, Episode]) -> list[list[TrainRow]]:
-    return merged_all([(episodes[run], segment) for run, segment in segments])
+def _merged(
+    segments: Sequence[tuple[UUID, PackedSegment]], episodes: Mapping[UUID, Episode], quarantined: bool
+) -> list[list[TrainRow]]:
+    return merged_all([(episodes[run], segment) for run, segment in segments], quarantined=quarantined)
 
 
 def _group(head: GroupHead, episodes: Mapping[UUID, Episode], rows: Mapping[UUID, Sequence[TrainRow]]) -> Group:

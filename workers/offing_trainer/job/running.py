@@ -1,0 +1,468 @@
+"""A job from its claim to its end: choose, read, step, save, commit; then export and register.
+
+The only home of that order and of what survives a lost process. A step counts when its transaction commits; its
+checkpoint is on disk before that. Whoever claims the job next loads the checkpoint of the last committed step and does
+the next one from the store alone, so that it ends with the weights of an undisturbed run. All work on weights is one
+thread's, while the event loop keeps the lease.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import UUID
+
+from offing.core.errors import Fenced, InvalidInput, OffingError, Unavailable
+from offing.finishing import finished
+from offing.storage import policy_versions, training_events, training_groups, training_jobs
+from offing.storage.policy_versions import VersionRow
+from offing.storage.pool import Connection, Database
+from offing.storage.training_groups import GroupHead, GroupQuery
+from offing.storage.training_jobs import Hold, JobRow, StepDone
+from offing_trainer.config import TrainConfig, config_of
+from offing_trainer.job import choosing, publishing
+from offing_trainer.job.checkpoints import found, job_folder, prune, step_folder
+from offing_trainer.job.choosing import Choice, Wanted
+from offing_trainer.job.guards import Tripped, tripped
+from offing_trainer.job.publishing import Made
+from offing_trainer.job.query import groups_wanted
+from offing_trainer.job.reading import Read
+from offing_trainer.job.sinks import About, Sinks, opened
+
+log = logging.getLogger("offing.trainer")
+
+SETTLING = timedelta(seconds=1)
+"""How long after its time stamp a group may take to become visible."""
+
+PAGE = 64
+"""Groups that are looked up at once."""
+
+TIMES_MORE = 4
+"""See `config.DataConfig.most_groups_per_step`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """What came of a step's groups."""
+
+    metrics: Mapping[str, float]
+    reasons: Mapping[UUID, str]
+    """Of each rollout that was read."""
+    state: Mapping[str, Any]
+
+
+class Trainee(Protocol):
+    """Weights with the chain that trains them. All but `read` is called from one and the same thread."""
+
+    def load(self, folder: Path | None) -> None:
+        """A checkpoint; None: the policy that it began with."""
+        ...
+
+    async def read(self, database: Database, tenant: UUID, heads: Sequence[GroupHead]) -> Read:
+        """The groups as what its chain trains on: recorded tokens, or text to imitate."""
+        ...
+
+    def step(self, read: Read, state: Mapping[str, Any], step: int, progress: float, said: "Said") -> Stepped:
+        """Move the weights by a step's groups; `said` hears of what is done at the moment."""
+        ...
+
+    def save(self, folder: Path) -> None: ...
+
+    def export(self, folder: Path) -> None: ...
+
+
+Said = Callable[[str], None]
+
+OnThread = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The versions that a job names, with their folders."""
+
+    start: VersionRow
+    base: VersionRow | None
+    """Full weights under an adapter. None: `start` is full weights."""
+    reference: VersionRow | None
+    """None: `start`."""
+    reference_base: VersionRow | None = None
+    """Full weights under a reference that is an adapter."""
+
+
+Begin = Callable[[TrainConfig, Policies], Trainee]
+"""Opens weights; slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a process has for its jobs."""
+
+    database: Database
+    home: Path
+    policies: Path
+    """Where versions' folders lie."""
+    begin: Begin
+    said: Callable[[JobRow, str, Mapping[str, float]], None] = lambda job, phase, metrics: None
+    """Hears of what a job does at the moment, with the figures of a step that was committed."""
+    term: float = 60.0
+    """Seconds that a claim lasts without a sign of life."""
+    makers: Callable[[Sequence[str], About], Sequence[Callable[[], Any]]] = opened
+
+
+@dataclass(slots=True)
+class _Course:
+    """A job under way."""
+
+    room: Room
+    held: Hold
+    job: JobRow
+    config: TrainConfig
+    policies: Policies
+    trainee: Trainee
+    query: GroupQuery
+    total: int
+    state: Mapping[str, Any]
+    sinks: Sinks
+    first: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Figures of the job's first step, which guards compare with."""
+
+    @property
+    def folder(self) -> Path:
+        return job_folder(self.room.home, self.held.job)
+
+    def say(self, phase: str, metrics: Mapping[str, float] | None = None) -> None:
+        self.room.said(self.job, phase, metrics or {})
+
+
+async def run_job(room: Room, held: Hold) -> JobRow:
+    """Advance a claimed job to its end, a pause or a failure, which is noted in it. Raises Fenced when it is lost."""
+    thread = ThreadPoolExecutor(1, "offing-learner")
+    try:
+        async with _kept(room, held):
+            return await _run_or_fail(room, held, _on(thread))
+    except asyncio.CancelledError:
+        await finished(_put_back(room, held))
+        raise
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)
+
+
+async def _run_or_fail(room: Room, held: Hold, on_thread: OnThread) -> JobRow:
+    try:
+        return await _run(room, held, on_thread)
+    except (Fenced, Unavailable):
+        raise
+    except OffingError as error:
+        return await _failed(room, held, str(error))
+    except Exception as error:
+        log.exception("job %s failed", held.job)
+        await _failed(room, held, f"{type(error).__name__}: {error}")
+        raise
+
+
+async def _put_back(room: Room, held: Hold) -> None:
+    """Let another process go on at once, where this one was told to stop."""
+    async with room.database.transaction(held.tenant) as connection:
+        await training_jobs.release(connection, held, "queued", reason="its process was stopped")
+
+
+def _on(thread: ThreadPoolExecutor) -> OnThread:
+    return lambda work: asyncio.get_running_loop().run_in_executor(thread, work)
+
+
+async def _run(room: Room, held: Hold, on_thread: OnThread) -> JobRow:
+    course = await _begun(room, held, on_thread)
+    try:
+        while True:
+            ended = await _next(course, on_thread)
+            if ended is not None:
+                return ended
+    finally:
+        course.sinks.close()
+
+
+async def _begun(room: Room, held: Hold, on_thread: OnThread) -> _Course:
+    async with room.database.transaction(held.tenant) as connection:
+        job = await training_jobs.by_id(connection, held.job)
+        config = config_of(job.config)
+        policies = await _policies(connection, config)
+        query = groups_wanted(config.data)
+        state = await training_jobs.state_of(connection, job.id)
+        first = {
+            m.name: m.value for m in await training_jobs.metrics_since(connection, job.id, 0, None, 500) if m.step == 1
+        }
+    room.said(job, "opening the policy", {})
+    trainee: Trainee = await on_thread(lambda: room.begin(config, policies))
+    if job.checkpoint:
+        await on_thread(lambda: trainee.load(Path(job.checkpoint)))
+    await asyncio.sleep(SETTLING.total_seconds() if job.step == 0 else 0)
+    async with room.database.transaction(held.tenant) as connection:
+        total = sum((await training_groups.count(connection, query, job.bound)).values())
+    about = About(job.id, config.policy, job.config, job_folder(room.home, job.id))
+    sinks = Sinks(room.makers(config.sinks, about))
+    return _Course(room, held, job, config, policies, trainee, query, total, state, sinks, first)
+
+
+async def _next(course: _Course, on_thread: OnThread) -> JobRow | None:
+    """One step, or the job's end. None: there is more to do."""
+    job, config = course.job, course.config
+    if job.phase == "registered" or (config.steps is not None and job.step >= config.steps):
+        return await _finished(course, on_thread, "all steps are done")
+    course.say("choosing")
+    taken = await _taken(course)
+    if isinstance(taken, str):
+        return await _finished(course, on_thread, taken)
+    step = await _trained(course, taken, on_thread) if taken.choice.groups else _nothing()
+    metrics = {**_data_figures(taken.choice), **step.metrics}
+    if (trip := tripped(config.guards, course.first, metrics)) is not None:
+        return await _stopped(course, trip, on_thread)
+    checkpoint = await _saved(course, on_thread) if taken.choice.groups else course.job.checkpoint
+    wish = await _commit(course, taken, step, metrics, checkpoint)
+    course.say("committed", metrics)
+    course.sinks.write(course.job.step, metrics)
+    prune(course.folder, course.job.step, course.job.good_step)
+    return await _obeyed(course, wish)
+
+
+async def _trained(course: _Course, taken: "_Taken", on_thread: OnThread) -> Stepped:
+    config, number = course.config, course.job.step + 1
+    course.say("reading")
+    read = await course.trainee.read(course.room.database, course.held.tenant, taken.choice.groups)
+    choosing.refuse_mixed(read.tokenizers, course.policies.start.tokenizer_sha256, config.policy)
+    all_groups = course.total * config.data.passes
+    progress = min(1.0, course.job.groups / all_groups) if all_groups else 0.0
+    state = dict(course.state)
+    return await on_thread(lambda: course.trainee.step(read, state, number, progress, course.say))
+
+
+def _nothing() -> Stepped:
+    """Of a step whose groups were all stale or short."""
+    return Stepped({}, {}, {})
+
+
+async def _saved(course: _Course, on_thread: OnThread) -> str:
+    folder = step_folder(course.folder, course.job.step + 1, course.held.fence)
+    course.say("saving")
+    await on_thread(lambda: course.trainee.save(folder))
+    course.say("saved")
+    return str(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The groups of a step, and which pass through all of them it belongs to."""
+
+    choice: Choice
+    round: int
+
+
+async def _taken(course: _Course) -> _Taken | str:
+    """The next step's groups, or why there is none."""
+    job, passes = course.job, course.config.data.passes
+    choice = await _choice(course, _place(job))
+    if _worth(course, choice):
+        return _Taken(choice, job.round)
+    if job.round < passes and _worth(course, again := await _choice(course, None)):
+        return _Taken(again, job.round + 1)
+    return "no group is left" if not choice.looked else "too few groups whose rewards differ are left"
+
+
+def _worth(course: _Course, choice: Choice) -> bool:
+    """Whether it is a whole step, or a rest that teaches something or is to be noted."""
+    if choice.enough or (choice.decided and not choice.groups):
+        return True
+    return bool(choice.groups) and choice.informative >= min(course.config.data.minimum_informative_groups, 1)
+
+
+async def _choice(course: _Course, after: tuple[datetime, UUID] | None) -> Choice:
+    """The next step's groups. What is taken and not enough is all that is left."""
+    data = course.config.data
+    wanted = Wanted(
+        data.groups_per_step,
+        data.minimum_informative_groups,
+        data.most_groups_per_step or data.groups_per_step * TIMES_MORE,
+        data.max_version_lag,
+    )
+    heads: list[GroupHead] = []
+    while True:
+        async with course.room.database.transaction(course.held.tenant) as connection:
+            page = await training_groups.page(connection, course.query, course.job.bound, after, PAGE)
+        heads += page
+        choice = choosing.choose(heads, wanted, course.config.policy)
+        if choice.enough or len(page) < PAGE:
+            return choice
+        after = (page[-1].completed_at, page[-1].id)
+
+
+async def _commit(
+    course: _Course, taken: _Taken, step: Stepped, metrics: Mapping[str, float], checkpoint: str
+) -> str | None:
+    number, choice = course.job.step + 1, taken.choice
+    done = StepDone(
+        step=number,
+        good_step=number - 1,
+        checkpoint=checkpoint,
+        used={**choice.decided, **step.reasons},
+        groups=choice.looked,
+        round=taken.round,
+        after=choice.after,
+        metrics=metrics,
+        state=step.state,
+        phase=f"step {number}",
+    )
+    held = course.held
+    async with course.room.database.transaction(held.tenant) as connection:
+        wish = await training_jobs.commit_step(connection, held, course.room.term, done)
+        if metrics.get("skipped"):
+            await training_events.add(connection, held.tenant, "not_finite", {"step": number}, job=held.job)
+        course.job = await training_jobs.by_id(connection, held.job)
+    course.state = {**course.state, **step.state}
+    course.first = course.first or (metrics if choice.groups else {})
+    return wish
+
+
+async def _obeyed(course: _Course, wish: str | None) -> JobRow | None:
+    """Rest or end where people asked for it."""
+    if wish is None:
+        return None
+    state = "paused" if wish == "pause" else "cancelled"
+    async with course.room.database.transaction(course.held.tenant) as connection:
+        return await training_jobs.release(connection, course.held, state, reason="a person asked for it")
+
+
+async def _stopped(course: _Course, trip: Tripped, on_thread: OnThread) -> JobRow:
+    """Go back to the last weights that passed the guards, and stop. The step that tripped is not committed."""
+    good = course.job.good_step
+    folder = found(course.folder, good) if good else None
+    await on_thread(lambda: course.trainee.load(folder))
+    detail = {"step": course.job.step + 1, "why": str(trip), "back_to_step": good}
+    async with course.room.database.transaction(course.held.tenant) as connection:
+        await training_events.add(connection, course.held.tenant, "guard", detail, job=course.held.job)
+        return await training_jobs.release(
+            connection,
+            course.held,
+            "failed",
+            reason="guard",
+            error=f"Stopped at step {course.job.step + 1}: {trip}. The weights of step {good} are the last good ones.",
+            checkpoint=str(folder or ""),
+        )
+
+
+async def _finished(course: _Course, on_thread: OnThread, reason: str) -> JobRow:
+    """Export what was learned and register it; without a step there is nothing to."""
+    produced = None
+    if course.job.rollouts and course.job.produced is None:
+        produced = (await _published(course, on_thread)).id
+    async with course.room.database.transaction(course.held.tenant) as connection:
+        done = await training_jobs.release(connection, course.held, "done", reason=reason, produced=produced)
+    course.job = done
+    course.say("done")
+    shutil.rmtree(course.room.policies / f".export-{done.id}", ignore_errors=True)
+    return done
+
+
+async def _published(course: _Course, on_thread: OnThread) -> VersionRow:
+    course.say("exporting")
+    files: Path = await on_thread(
+        lambda: publishing.exported(course.room.policies, course.held.job, course.trainee.export)
+    )
+    course.say("exported")
+    job = course.job
+    lineage = {
+        "job": str(job.id),
+        "config_sha256": job.config_sha256,
+        "parent": course.config.policy,
+        "steps": job.step,
+        "groups": job.groups,
+        "rollouts": job.rollouts,
+    }
+    policies = course.policies
+    lora = course.config.learner.kind == "lora"
+    base = (policies.base or policies.start) if lora else None
+    made = Made(job.name, policies.start, base, lineage)
+    row = await publishing.registered(course.room.database, course.held, made, files, course.say)
+    course.say("registered")
+    return row
+
+
+async def _failed(room: Room, held: Hold, error: str) -> JobRow:
+    async with room.database.transaction(held.tenant) as connection:
+        await training_events.add(connection, held.tenant, "failed", {"error": error[:2000]}, job=held.job)
+        return await training_jobs.release(connection, held, "failed", reason="error", error=error[:2000])
+
+
+@asynccontextmanager
+async def _kept(room: Room, held: Hold) -> AsyncGenerator[None]:
+    """Keeps the lease while the block runs; when the job is lost, the block is cancelled and Fenced raised."""
+    inside = asyncio.current_task()
+    assert inside is not None
+    lost: list[Fenced] = []
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(room.term / 4)
+            try:
+                async with room.database.transaction(held.tenant) as connection:
+                    await training_jobs.hold(connection, held, room.term)
+            except Unavailable:
+                log.warning("the database does not answer; job %s goes on meanwhile", held.job)
+            except Fenced as error:
+                lost.append(error)
+                inside.cancel()
+                return
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    except asyncio.CancelledError:
+        if lost:
+            raise lost[0] from None
+        raise
+    finally:
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
+
+
+async def _policies(connection: Connection, config: TrainConfig) -> Policies:
+    start = await _version(connection, config.policy, "policy")
+    reference = await _version(connection, config.reference, "reference") if config.reference else None
+    under = await _base(connection, reference) if reference else None
+    return Policies(start, await _base(connection, start), reference, under)
+
+
+async def _base(connection: Connection, version: VersionRow) -> VersionRow | None:
+    """The full weights that an adapter stands on, through whatever adapters it was trained from."""
+    base = version
+    while base.kind == "lora" and base.parent is not None:
+        base = await policy_versions.by_id(connection, base.parent)
+    return None if base is version else base
+
+
+async def _version(connection: Connection, text: str, field: str) -> VersionRow:
+    name, _, number = text.rpartition("@")
+    row = await policy_versions.by_name(connection, name, int(number)) if number.isdigit() else None
+    if row is None or not os.path.isdir(row.uri):  # noqa: ASYNC240  # one look at a local disk
+        problem = f"there is no policy {text}" if row is None else f"its folder {row.uri} is not on this machine"
+        raise InvalidInput(field, problem, "See `offing policy list`.")
+    return row
+
+
+def _place(job: JobRow) -> tuple[Any, UUID] | None:
+    return None if job.after_at is None or job.after_group is None else (job.after_at, job.after_group)
+
+
+def _data_figures(choice: Choice) -> dict[str, float]:
+    return {
+        "groups": float(len(choice.groups)),
+        "groups_looked_at": float(choice.looked),
+        "groups_informative": float(choice.informative),
+        "groups_stale": float(choice.stale),
+        "groups_short": float(choice.short),
+    }
