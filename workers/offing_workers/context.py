@@ -32,6 +32,7 @@ from offing.telemetry.tracing import mark_failed
 from offing_workers.hold import Drain, Hold
 from offing_workers.meter import RunMeter
 from offing_workers.placing import Placing
+from offing_workers.recollection import MOST
 from offing_workers.recorder import Also, Recorder, Viewers
 from offing_workers.spans import NodeSpans, answered, role_span, tool_span
 from offing_workers.toolbelt import Outcome, Toolbelt
@@ -74,12 +75,15 @@ class SliceContext:
         turns_per_slice: int,
         fresh: bool,
         counts_turns: bool,
+        roles: Sequence[Role[Any, Any]],
     ) -> None:
         self._run, self._engines, self._hold = run, engines, hold
         self._recorder, self._toolbelt, self._database, self._viewers = recorder, toolbelt, database, viewers
         self._turns_left = turns_per_slice
         self._fresh, self._counts_turns = fresh, counts_turns
-        self._author = NO_MODEL
+        self._roles = roles
+        self._author = ""
+        """Empty: this claim has heard nobody write."""
         self._placing = Placing(database, recorder.fence.tenant, run.id, fresh=fresh)
         self.spans: NodeSpans | None = None
         """Spans of the nodes that run. None: nothing is recorded."""
@@ -267,9 +271,17 @@ class SliceContext:
 
     def _note_author(self, role: Role[Any, Any], step: Step) -> None:
         """Remember who wrote a draft that was accepted, be it a whole answer or a part of one."""
-        if step.kind is not StepKind.FAILURE and holds_draft(role.output, step.payload["output"]):
-            engine, model = step.payload["engine"], step.payload["model"]
-            self._author = model or f"the {engine} engine"
+        if _wrote(role.output, step):
+            self._author = author_of(step)
+
+    async def _written_by(self) -> str:
+        """Who wrote what is handed over; from the record where that was heard in an earlier slice."""
+        if self._author or self._fresh:
+            return self._author or NO_MODEL
+        roles = {role.name: role.output for role in self._roles}
+        said = [s for kind in {r.kind for r in self._roles} for s in await self.recall(kind, MOST)]
+        heard = [s for s in said if (kind := roles.get(s.payload.get("role", ""))) and _wrote(kind, s)]
+        return author_of(max(heard, key=lambda step: step.seq)) if heard else NO_MODEL
 
     async def _deliver(self, draft: ReportDraft, reason: StopReason, key: CallKey) -> Report:
         checked = await self.checked(draft, reason, key)
@@ -291,7 +303,7 @@ class SliceContext:
         """
         pieces = (await self._book()).all()
         text_of = await self._texts([pieces[id_].span for id_ in mentioned(draft) if id_ in pieces])
-        report = check(draft, pieces, text_of, reason, self._author)
+        report = check(draft, pieces, text_of, reason, await self._written_by())
 
         async def store(connection: Connection, new: list[Step]) -> None:
             await reports.insert(connection, self._recorder.fence, new[0].seq, report)
@@ -329,6 +341,15 @@ class SliceContext:
 def mentioned(draft: ReportDraft) -> set[str]:
     """Ids of evidence that a draft names anywhere, in its citations or in its text."""
     return set(re.findall(r"E\d+", draft.model_dump_json()))
+
+
+def author_of(step: Step) -> str:
+    """Who answered a role call: the model's name, or the engine's where it has no model."""
+    return step.payload["model"] or f"the {step.payload['engine']} engine"
+
+
+def _wrote(output: type[BaseModel], step: Step) -> bool:
+    return "output" in step.payload and holds_draft(output, step.payload["output"])
 
 
 def holds_draft(output: type[BaseModel], said: Mapping[str, Any]) -> bool:

@@ -33,7 +33,7 @@ from offing.storage import reports, runs, steps, stretches, trajectories
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
 from offing.tools import registry
-from offing_workers.context import NO_MODEL, holds_draft, mentioned
+from offing_workers.context import NO_MODEL, author_of, holds_draft, mentioned
 
 UNRECORDED_STOPS = frozenset(
     {StopReason.TOKEN_LIMIT, StopReason.SPEND_LIMIT, StopReason.TIME_LIMIT, StopReason.ASKED_TO_WRITE}
@@ -189,7 +189,7 @@ class ReplayContext:
         if talk := self.history.turns.get(step.seq):
             self._same_prompt(role, given, talk)
         if holds_draft(role.output, step.payload["output"]):
-            self._author = step.payload["model"] or f"the {step.payload['engine']} engine"
+            self._author = author_of(step)
         return RoleReply(step.seq, role.output.model_validate(step.payload["output"]))
 
     async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:

@@ -144,7 +144,7 @@ class Slice:
             saver = FencedSaver(
                 self._database, self._fence, term=self._limits.term, turn_key=graph.turn_key, at_exit=self._at_exit
             )
-            context = await self._opened(connection, row, saver, graph.turn_key)
+            context = await self._opened(connection, row, saver, graph)
         with slice_span(self._fence, row.graph, row.traceparent) as spans:
             context.spans = spans
             await self._work(row, graph, saver, context)
@@ -158,7 +158,7 @@ class Slice:
         await self._announce()
         await self._execute(graph, saver, context)
 
-    async def _opened(self, connection: Connection, row: RunRow, saver: FencedSaver, turn_key: str) -> SliceContext:
+    async def _opened(self, connection: Connection, row: RunRow, saver: FencedSaver, graph: Graph) -> SliceContext:
         """Everything that the claim needs to know, read at once. A first claim has nothing of its run to read back."""
         fresh, at_exit = self._fresh, self._at_exit
         position = await saver.begin(connection)
@@ -197,7 +197,8 @@ class Slice:
             self._viewers,
             turns_per_slice=self._limits.turns,
             fresh=fresh,
-            counts_turns=bool(turn_key),
+            counts_turns=bool(graph.turn_key),
+            roles=graph.roles,
         )
 
     def _toolbelt(self, row: RunRow, used: Mapping[str, int]) -> Toolbelt:
