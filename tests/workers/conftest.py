@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import psycopg
@@ -122,14 +122,16 @@ class Standing:
 
 
 @pytest.fixture(scope="module")
-def standing_servers(servers: Servers, template_database: str) -> Iterator[Standing]:
+def standing_servers(request: pytest.FixtureRequest, servers: Servers, template_database: str) -> Iterator[Standing]:
     name = f"standing{next(_serial)}"
     with psycopg.connect(servers.owner_url, autocommit=True) as owner, tempfile.TemporaryDirectory() as folder:
         owner.execute(f"create database {name} template {template_database}".encode())
         with redis.Redis.from_url(servers.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
             client.flushall()  # pyright: ignore[reportUnknownMemberType]
         owner_url, app_url = at_database(servers.owner_url, name), at_database(servers.app_url, name)
-        worker = spawn(Path(folder), name, app_url, servers.redis_url)
+        module = cast(object, request.module)  # pyright: ignore[reportUnknownMemberType]
+        more: dict[str, str] = getattr(module, "STANDING", {})
+        worker = spawn(Path(folder), name, app_url, servers.redis_url, **more)
         worker.await_ready()
         yield Standing(owner_url, app_url, servers.redis_url)
         worker.kill()
@@ -139,6 +141,9 @@ def standing_servers(servers: Servers, template_database: str) -> Iterator[Stand
 
 @pytest.fixture
 async def standing(standing_servers: Standing) -> AsyncIterator[Platform]:
-    """A client of a platform whose worker serves every test of the module. Do not use it beside `start_worker`."""
+    """A client of a platform whose worker serves every test of the module; its environment is the module's STANDING.
+
+    No test of the module may start another: there is one Valkey, and each would take the hints of the other's runs.
+    """
     async with Database(standing_servers.app_url, most=4) as database, BusHints(standing_servers.redis_url) as hints:
         yield Platform(database, hints)

@@ -23,10 +23,11 @@ def told(steps: list[Step]) -> list[tuple[Any, ...]]:
     return [(s.seq, s.kind, s.title, s.turn, s.key, s.ok, s.payload) for s in steps]
 
 
-async def test_the_record_is_the_same_in_both_durabilities(standing: Platform) -> None:
-    runs = [await standing.submit(counted(7, d)) for d in ("sync", "exit")]
-    ended = [await standing.ended(r.id) for r in runs]
-    one, other = [told(await standing.steps(r.id)) for r in runs]
+async def test_the_record_is_the_same_in_both_durabilities(platform: Platform, start_worker: StartWorker) -> None:
+    start_worker()
+    runs = [await platform.submit(counted(7, d)) for d in ("sync", "exit")]
+    ended = [await platform.ended(r.id) for r in runs]
+    one, other = [told(await platform.steps(r.id)) for r in runs]
     assert {row.status for row in ended} == {RunStatus.DONE}
     assert [step[1:] for step in one] == [step[1:] for step in other]
     assert [row.spent.turns for row in ended] == [7, 7]

@@ -11,7 +11,7 @@ from offing.services.runs import RunRequest
 from offing.storage.runs import RunRow
 from tests.wire.replies import Completion, Reply
 from tests.wire.server import WireServer, scripted
-from tests.workers.conftest import Platform, StartWorker
+from tests.workers.conftest import Platform
 from tests.workers.test_models import REPORT, TEXT, reported, says
 
 BEGUN = {"report": "Nothing yet.", "action": {"tool": "search_library", "args": {"query": "third tower"}}}
@@ -46,47 +46,35 @@ async def asked(platform: Platform, folder: Path, *replies: Reply, form: str = "
         return await platform.ended((await platform.submit(request)).id)
 
 
-async def test_a_model_researches_in_rounds_and_is_named_as_the_author(
-    platform: Platform, start_worker: StartWorker, tmp_path: Path
-) -> None:
-    start_worker()
-    ended = await asked(platform, tmp_path, says(BEGUN), says(DONE))
-    report = await reported(platform, ended)
+async def test_a_model_researches_in_rounds_and_is_named_as_the_author(standing: Platform, tmp_path: Path) -> None:
+    ended = await asked(standing, tmp_path, says(BEGUN), says(DONE))
+    report = await reported(standing, ended)
     assert (ended.stop_reason, ended.spent.turns) == (StopReason.ANSWERED, 2)
     assert report.written_by == "openai/stand-in"
     assert any(s.supported for s in report.sentences())
     assert {c.quote for c in report.citations} == {"John Smeaton built"}
 
 
-async def test_an_answer_in_the_first_round_is_refused_and_asked_again(
-    platform: Platform, start_worker: StartWorker, tmp_path: Path
-) -> None:
-    start_worker()
-    ended = await asked(platform, tmp_path, says(DONE), says(BEGUN), says(DONE))
-    steps = await platform.steps(ended.id)
+async def test_an_answer_in_the_first_round_is_refused_and_asked_again(standing: Platform, tmp_path: Path) -> None:
+    ended = await asked(standing, tmp_path, says(DONE), says(BEGUN), says(DONE))
+    steps = await standing.steps(ended.id)
     assert (ended.stop_reason, ended.spent.turns) == (StopReason.ANSWERED, 2)
     assert [s.payload["report"] for s in steps if s.kind is StepKind.NOTE] == [BEGUN["report"], DONE["report"]]
 
 
-async def test_a_model_that_never_keeps_to_the_form_leaves_a_partial_report(
-    platform: Platform, start_worker: StartWorker, tmp_path: Path
-) -> None:
-    start_worker()
+async def test_a_model_that_never_keeps_to_the_form_leaves_a_partial_report(standing: Platform, tmp_path: Path) -> None:
     long = {**BEGUN, "report": "word " * 5_000}
-    ended = await asked(platform, tmp_path, says(BEGUN), *[says(long)] * 3)
-    report = await reported(platform, ended)
-    failure = next(s for s in await platform.steps(ended.id) if s.kind is StepKind.FAILURE)
+    ended = await asked(standing, tmp_path, says(BEGUN), *[says(long)] * 3)
+    report = await reported(standing, ended)
+    failure = next(s for s in await standing.steps(ended.id) if s.kind is StepKind.FAILURE)
     assert ended.stop_reason is StopReason.INVALID_OUTPUT
     assert "write a shorter one" in json.dumps(failure.payload)
     assert "Smeaton" in str(report.sentences())
     assert "without a model" in report.written_by
 
 
-async def test_a_model_without_tool_calling_is_asked_in_plain_text(
-    platform: Platform, start_worker: StartWorker, tmp_path: Path
-) -> None:
-    start_worker()
-    ended = await asked(platform, tmp_path, Completion(text=PLAIN_BEGUN), Completion(text=PLAIN_DONE), form="plain")
-    report = await reported(platform, ended)
+async def test_a_model_without_tool_calling_is_asked_in_plain_text(standing: Platform, tmp_path: Path) -> None:
+    ended = await asked(standing, tmp_path, Completion(text=PLAIN_BEGUN), Completion(text=PLAIN_DONE), form="plain")
+    report = await reported(standing, ended)
     assert ended.stop_reason is StopReason.ANSWERED
     assert "John Smeaton built the third Eddystone tower" in {c.quote for c in report.citations}

@@ -28,7 +28,7 @@ from tests.chaos.stage import facts
 from tests.chaos.trial import differences
 from tests.wire.replies import Completion, Reply
 from tests.wire.server import WireServer, scripted
-from tests.workers.conftest import Platform, StartWorker
+from tests.workers.conftest import Platform
 from tests.workers.processes import ALL_GRAPHS
 from tests.workers.test_every_transaction import Bench, Disturbed, Quiet, What, When, shape
 from tests.workers.test_models import REPORT, TEXT, reported, says
@@ -85,24 +85,18 @@ async def asked(platform: Platform, folder: Path, *replies: Reply, form: str = "
         return await platform.ended((await platform.submit(request)).id)
 
 
-async def test_a_model_edits_its_context_and_is_named_as_the_author(
-    platform: Platform, start_worker: StartWorker, tmp_path: Path
-) -> None:
-    start_worker()
-    ended = await asked(platform, tmp_path, says(SEARCH), says(PRUNE), says({"answer": REPORT}))
-    report = await reported(platform, ended)
+async def test_a_model_edits_its_context_and_is_named_as_the_author(standing: Platform, tmp_path: Path) -> None:
+    ended = await asked(standing, tmp_path, says(SEARCH), says(PRUNE), says({"answer": REPORT}))
+    report = await reported(standing, ended)
     assert (ended.stop_reason, ended.spent.turns) == (StopReason.ANSWERED, 3)
     assert {c.quote for c in report.citations} == {"John Smeaton built"}
     assert report.written_by == "openai/stand-in"
 
 
-async def test_a_plain_conversation_goes_on_letter_by_letter(
-    platform: Platform, start_worker: StartWorker, tmp_path: Path
-) -> None:
-    start_worker()
-    ended = await asked(platform, tmp_path, *(Completion(text=text) for text in PLAIN), form="plain")
-    report = await reported(platform, ended)
-    found = await stored(platform, ended.id)
+async def test_a_plain_conversation_goes_on_letter_by_letter(standing: Platform, tmp_path: Path) -> None:
+    ended = await asked(standing, tmp_path, *(Completion(text=text) for text in PLAIN), form="plain")
+    report = await reported(standing, ended)
+    found = await stored(standing, ended.id)
     assert "John Smeaton built the third Eddystone tower" in {c.quote for c in report.citations}
     assert [[t.completion for t in s.turns] for s in found] == [list(PLAIN[:2]), list(PLAIN[2:])]
     assert [s.fracture for s in found] == [Fracture.ROOT, Fracture.MEMORY_EDIT]

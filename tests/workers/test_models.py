@@ -13,7 +13,7 @@ from offing.storage import reports
 from offing.storage.runs import RunRow
 from tests.wire.replies import Completion, Fault, Reply
 from tests.wire.server import WireServer, scripted
-from tests.workers.conftest import Platform, StartWorker
+from tests.workers.conftest import Platform
 
 ROLES = ("analyst", "planner", "executor", "verifier", "generator")
 
@@ -67,13 +67,10 @@ async def reported(platform: Platform, run: RunRow) -> Report:
     return report
 
 
-async def test_a_model_answers_every_role_and_only_what_it_read_is_cited(
-    platform: Platform, start_worker: StartWorker, tmp_path: Path
-) -> None:
+async def test_a_model_answers_every_role_and_only_what_it_read_is_cited(standing: Platform, tmp_path: Path) -> None:
     replies = (Fault(429), says(ANALYSIS), says(PLAN), says(COMMAND), Fault(503), says(VERDICT), says(REPORT))
-    start_worker()
-    ended = await asked(platform, tmp_path, *replies)
-    report = await reported(platform, ended)
+    ended = await asked(standing, tmp_path, *replies)
+    report = await reported(standing, ended)
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ANSWERED)
     assert ended.spent.tokens == 5 * 18
     told = {s.text: (s.supported, bool(s.rejected)) for s in report.sentences()}
@@ -88,13 +85,12 @@ async def test_a_model_answers_every_role_and_only_what_it_read_is_cited(
 
 
 async def test_a_provider_that_stays_down_leaves_a_partial_report_of_what_was_found(
-    platform: Platform, start_worker: StartWorker, tmp_path: Path
+    standing: Platform, tmp_path: Path
 ) -> None:
     replies = (says(ANALYSIS), says(PLAN), says(COMMAND), *[Fault(401, f"no such key sk-{SECRET}")] * 8)
-    start_worker()
-    ended = await asked(platform, tmp_path, *replies)
-    report = await reported(platform, ended)
-    failures = [step for step in await platform.steps(ended.id) if step.kind is StepKind.FAILURE]
+    ended = await asked(standing, tmp_path, *replies)
+    report = await reported(standing, ended)
+    failures = [step for step in await standing.steps(ended.id) if step.kind is StepKind.FAILURE]
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.PROVIDER_DOWN)
     assert (report.status, "Smeaton" in str(report.sentences())) == ("partial", True)
     assert "without a model" in report.written_by
