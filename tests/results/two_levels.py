@@ -1,0 +1,274 @@
+"""Hierarchical against flat credit where everything is known: three states, three subgoals, two actions, eight turns.
+
+Critics are exact, by dynamic programming, and so is the gradient; what is measured is how much an episode's estimate of
+it varies, for the tables of the switch, the subgoals and the actions apart. Nothing is discounted: with a discount,
+credit without a factor for the turn is not the gradient of the return. Run as a module, it prints the measurement.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from offing_trainer.batch import Floats, Places
+from offing_trainer.hierarchy import AtCut, Walk, chosen_stream, high_stream, low_stream, switch_stream, walk_of
+from offing_trainer.turns import backward, closes, following
+
+STATES, SUBGOALS, ACTIONS, HORIZON = 3, 3, 2, 8
+NONE = 0
+"""Stands for the subgoal before the first turn; nothing depends on it, because the first turn always switches."""
+
+Blocks = Mapping[str, Floats]
+"""By `switch`, `subgoal`, `action`; first axis: episodes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """Rewards, moves, and a policy of three tables of logits."""
+
+    start: Floats
+    """(S,)"""
+    moves: Floats
+    """(S, A, S)"""
+    pays: Floats
+    """(S, A)"""
+    switch: Floats
+    """(S, O) of switching, by state and the subgoal before."""
+    subgoal: Floats
+    """(S, O)"""
+    action: Floats
+    """(S, O, A)"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """Exact, by turn from the first; one turn more than there are, of zeros."""
+
+    low: Floats
+    """(T + 1, S, O) with the subgoal chosen."""
+    high: Floats
+    """(T + 1, S) where one is about to be chosen."""
+    before: Floats
+    """(T + 1, S, O) before the decision to keep or switch."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Episodes:
+    """(E, T) each."""
+
+    state: Places
+    before: Places
+    """Subgoal of the turn before."""
+    switched: Places
+    subgoal: Places
+    action: Places
+    reward: Floats
+
+
+def a_world(seed: int) -> World:
+    rng = np.random.default_rng(seed)
+    return World(
+        start=rng.dirichlet(np.ones(STATES)),
+        moves=rng.dirichlet(np.full(STATES, 0.5), (STATES, ACTIONS)),
+        pays=rng.normal(size=(STATES, ACTIONS)),
+        switch=rng.normal(-0.7, 0.5, (STATES, SUBGOALS)),
+        subgoal=rng.normal(size=(STATES, SUBGOALS)),
+        action=rng.normal(size=(STATES, SUBGOALS, ACTIONS)),
+    )
+
+
+def values(world: World) -> Values:
+    low, before = (np.zeros((HORIZON + 1, STATES, SUBGOALS)) for _ in range(2))
+    high = np.zeros((HORIZON + 1, STATES))
+    turns, chance = _sigmoid(world.switch), _softmax(world.subgoal)
+    for t in reversed(range(HORIZON)):
+        later = np.einsum("sat,to->sao", world.moves, before[t + 1])
+        low[t] = np.einsum("soa,sao->so", _softmax(world.action), world.pays[..., None] + later)
+        high[t] = (chance * low[t]).sum(1)
+        before[t] = turns * high[t][:, None] + (1 - turns) * low[t]
+    return Values(low, high, before)
+
+
+def walked(world: World, episodes: int, rng: np.random.Generator) -> Episodes:
+    state, before = rng.choice(STATES, episodes, p=world.start), np.full(episodes, NONE)
+    turns, subgoals, actions = _sigmoid(world.switch), _softmax(world.subgoal), _softmax(world.action)
+    rows: list[tuple[Places, ...]] = []
+    for t in range(HORIZON):
+        switched = (rng.random(episodes) < turns[state, before]) | (t == 0)
+        subgoal = np.where(switched, _drawn(subgoals[state], rng), before)
+        action = _drawn(actions[state, subgoal], rng)
+        rows.append((state, before, switched.astype(np.int64), subgoal, action))
+        state, before = _drawn(world.moves[state, action], rng), subgoal
+    found = [np.stack(column, 1) for column in zip(*rows, strict=True)]
+    return Episodes(*found, reward=world.pays[found[0], found[4]])
+
+
+def walk(episodes: Episodes, known: Values) -> Walk:
+    """Episodes as turns, with exact critics."""
+    count = len(episodes.state)
+    turn = np.broadcast_to(np.arange(HORIZON), (count, HORIZON)).ravel()
+    state, subgoal = episodes.state.ravel(), episodes.subgoal.ravel()
+    return walk_of(
+        np.repeat(np.arange(count), HORIZON),
+        episodes.switched.ravel() > 0,
+        episodes.reward.ravel(),
+        known.low[turn, state, subgoal],
+        known.high[turn, state],
+        np.zeros(count * HORIZON, np.bool_),
+    )
+
+
+def hierarchical(
+    world: World, episodes: Episodes, known: Values, lam: tuple[float, float], *, paper: bool = False
+) -> Blocks:
+    """(E, T) credit of each turn's switch, subgoal and action; `paper`: the paper's form of the switch stream."""
+    turns = walk(episodes, known)
+    before = _before(episodes, known)
+    if paper:
+        chance = _sigmoid(world.switch)[episodes.state, episodes.before].ravel()
+        kept = known.low[_turn(episodes), episodes.state, episodes.before].ravel()
+        switch = chosen_stream(turns, kept, chance)
+    else:
+        switch = switch_stream(turns, 1.0, AtCut.OFF, before)
+    found = {
+        "switch": switch,
+        "subgoal": high_stream(turns, 1.0, lam[1], AtCut.OFF),
+        "action": low_stream(turns, 1.0, lam[0], AtCut.OFF),
+    }
+    return {block: stream.advantage.reshape(episodes.state.shape) for block, stream in found.items()}
+
+
+def flat(episodes: Episodes, known: Values, lam: float) -> Blocks:
+    """(E, T) the same credit for all of a turn, by one critic before it."""
+    before = _before(episodes, known)
+    owner = np.repeat(np.arange(len(episodes.state)), HORIZON)
+    last = closes(owner)
+    surprise = episodes.reward.ravel() + following(before, last, np.zeros(len(before))) - before
+    credit = backward(surprise, np.full(len(before), lam), owner).reshape(episodes.state.shape)
+    return dict.fromkeys(("switch", "subgoal", "action"), credit)
+
+
+def gradients(world: World, episodes: Episodes, credit: Blocks) -> Blocks:
+    """(E, logits) each episode's estimate: sum over turns of credit * d log p."""
+    first = np.arange(HORIZON) == 0
+    places = episodes.state * SUBGOALS + episodes.before
+    turns = _sigmoid(world.switch)[episodes.state, episodes.before]
+    pull = np.where(first, 0.0, credit["switch"] * (episodes.switched - turns))
+    subgoal = _pulled(_softmax(world.subgoal)[episodes.state], episodes.subgoal)
+    action = _pulled(_softmax(world.action)[episodes.state, episodes.subgoal], episodes.action)
+    chosen = credit["subgoal"] * episodes.switched
+    return {
+        "switch": _gathered(pull[..., None], places, STATES * SUBGOALS),
+        "subgoal": _gathered(chosen[..., None] * subgoal, episodes.state, STATES),
+        "action": _gathered(
+            credit["action"][..., None] * action, episodes.state * SUBGOALS + episodes.subgoal, STATES * SUBGOALS
+        ),
+    }
+
+
+def exact_gradient(world: World, step: float = 1e-5) -> Blocks:
+    """(1, logits) of the expected return, by central differences of its exact value."""
+
+    def moved(block: str, nth: int, by: float) -> float:
+        logits = getattr(world, block).copy()
+        logits.flat[nth] += by
+        changed = replace(world, **{block: logits})
+        return float(world.start @ values(changed).high[0])
+
+    def slopes(block: str) -> Floats:
+        size = getattr(world, block).size
+        return np.array([[(moved(block, n, step) - moved(block, n, -step)) / (2 * step) for n in range(size)]])
+
+    return {block: slopes(block) for block in ("switch", "subgoal", "action")}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How one way of giving credit did in one block."""
+
+    credit: str
+    block: str
+    variance: float
+    """Trace of the covariance of an episode's gradient."""
+    farthest: float
+    """Largest distance of a mean from the exact gradient, in standard errors."""
+
+
+def compared(episodes: int, seed: int, lam: tuple[float, float], wrong: float = 0.0) -> list[Measured]:
+    """Flat credit, hierarchical credit as released and as in the paper. `wrong`: deviation of an error of each state's
+    high value, which flat credit has in its own critic too."""
+    world = a_world(seed)
+    exact = exact_gradient(world)
+    seen = walked(world, episodes, np.random.default_rng(seed + 1))
+    known = _mistaken(world, values(world), wrong, np.random.default_rng(seed + 2))
+    ways: dict[str, Callable[[], Blocks]] = {
+        "flat": lambda: flat(seen, known, lam[0]),
+        "hierarchical": lambda: hierarchical(world, seen, known, lam),
+        "paper": lambda: hierarchical(world, seen, known, lam, paper=True),
+    }
+    found: list[Measured] = []
+    for name, credited in ways.items():
+        for block, estimate in gradients(world, seen, credited()).items():
+            error = estimate.std(0) / np.sqrt(episodes)
+            apart = np.abs(estimate.mean(0) - exact[block][0])
+            farthest = float(np.max(np.divide(apart, error, out=np.zeros_like(apart), where=error > 0)))
+            found.append(Measured(name, block, float(estimate.var(0).sum()), farthest))
+    return found
+
+
+def _mistaken(world: World, known: Values, wrong: float, rng: np.random.Generator) -> Values:
+    high = known.high + np.where(np.arange(HORIZON + 1)[:, None] < HORIZON, wrong * rng.normal(size=STATES), 0.0)
+    turns = _sigmoid(world.switch)
+    return replace(known, high=high, before=known.before + turns * (high - known.high)[..., None])
+
+
+def _before(episodes: Episodes, known: Values) -> Floats:
+    """(E T,) before the turn; at the first turn nothing but a switch can follow."""
+    turn = _turn(episodes)
+    found = known.before[turn, episodes.state, episodes.before]
+    return np.where(turn == 0, known.high[turn, episodes.state], found).ravel()
+
+
+def _turn(episodes: Episodes) -> Places:
+    return np.broadcast_to(np.arange(HORIZON), episodes.state.shape)
+
+
+def _softmax(logits: Floats) -> Floats:
+    """Over the last axis."""
+    raised = np.exp(logits - logits.max(-1, keepdims=True))
+    return raised / raised.sum(-1, keepdims=True)
+
+
+def _sigmoid(logits: Floats) -> Floats:
+    return 1 / (1 + np.exp(-logits))
+
+
+def _drawn(chances: Floats, rng: np.random.Generator) -> Places:
+    """(E,) one of each row's choices."""
+    edges = chances.cumsum(-1)
+    return np.minimum((rng.random((len(chances), 1)) > edges).sum(-1), chances.shape[-1] - 1)
+
+
+def _pulled(chances: Floats, chosen: Places) -> Floats:
+    """d log p(chosen) by each logit."""
+    return np.eye(chances.shape[-1])[chosen] - chances
+
+
+def _gathered(amounts: Floats, places: Places, size: int) -> Floats:
+    """(E, size * width) amounts added up where they belong."""
+    found = np.zeros((len(places), size, amounts.shape[-1]))
+    for t in range(HORIZON):
+        np.add.at(found, (np.arange(len(places)), places[:, t]), amounts[:, t])
+    return found.reshape(len(places), -1)
+
+
+def main() -> None:
+    for lam in ((1.0, 1.0), (0.95, 0.95), (0.9, 0.8)):
+        for wrong in (0.0, 1.0):
+            print(f"lambdas {lam[0]} and {lam[1]}, high values wrong by {wrong}")
+            for one in compared(60_000, 5, lam, wrong):
+                print(f"  {one.credit:13} {one.block:8} variance {one.variance:8.3f}  farthest {one.farthest:5.1f}")
+
+
+if __name__ == "__main__":
+    main()

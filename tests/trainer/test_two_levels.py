@@ -1,0 +1,52 @@
+"""Where everything is known, hierarchical credit is the gradient of the return, and varies less than flat credit."""
+
+import numpy as np
+import pytest
+
+from tests.results.two_levels import Measured, a_world, compared, exact_gradient, values
+
+EPISODES, SEED = 20_000, 5
+
+
+def by_block(found: list[Measured], credit: str) -> dict[str, Measured]:
+    return {one.block: one for one in found if one.credit == credit}
+
+
+@pytest.fixture(scope="module")
+def whole() -> list[Measured]:
+    return compared(EPISODES, SEED, (1.0, 1.0))
+
+
+def test_every_way_of_credit_estimates_the_exact_gradient(whole: list[Measured]) -> None:
+    assert max(one.farthest for one in whole) < 3
+
+
+def test_hierarchical_credit_varies_less_in_total_at_actions_and_at_switches(whole: list[Measured]) -> None:
+    flat, ours, paper = (by_block(whole, name) for name in ("flat", "hierarchical", "paper"))
+    assert ours["action"].variance < 0.9 * flat["action"].variance
+    assert ours["switch"].variance < 0.9 * flat["switch"].variance
+    assert paper["switch"].variance < 0.2 * ours["switch"].variance
+    assert ours["subgoal"].variance <= 1.02 * flat["subgoal"].variance
+    total = {name: sum(one.variance for one in blocks.values()) for name, blocks in (("f", flat), ("h", ours))}
+    assert total["h"] < 0.9 * total["f"]
+
+
+def test_with_lambdas_below_one_credit_of_subgoals_can_vary_more_because_it_fades_once_a_segment() -> None:
+    found = compared(EPISODES, SEED, (0.9, 0.8))
+    assert by_block(found, "hierarchical")["subgoal"].variance > by_block(found, "flat")["subgoal"].variance
+
+
+def test_a_critic_that_is_wrong_at_boundaries_is_a_bias_for_hierarchical_credit_alone() -> None:
+    found = compared(EPISODES, SEED, (1.0, 1.0), wrong=1.0)
+    assert max(one.farthest for one in by_block(found, "flat").values()) < 3
+    assert by_block(found, "hierarchical")["action"].farthest > 4
+
+
+def test_the_worlds_values_agree_with_each_other_and_its_gradient_with_them() -> None:
+    world = a_world(SEED)
+    known = values(world)
+    np.testing.assert_array_equal(known.low[-1], 0)
+    assert (known.before <= np.maximum(known.high[..., None], known.low) + 1e-12).all()
+    gradient = exact_gradient(world)
+    np.testing.assert_allclose(gradient["subgoal"].reshape(3, 3).sum(1), 0, atol=1e-8)
+    np.testing.assert_allclose(gradient["action"].reshape(9, 2).sum(1), 0, atol=1e-8)
