@@ -144,12 +144,12 @@ class Batch:
         starts = np.searchsorted(self.token_row, np.arange(self.rows + 1))
         tokens = spread(starts[rows], starts[rows + 1])
         counts = starts[rows + 1] - starts[rows]
-        place = np.full(self.rows, -1, np.int64)
+        place = np.full(self.rows + 1, -1, np.int64)  # the last for turns that are in no row
         place[rows] = np.arange(len(rows))
         named: list[int] = rows.tolist()
         return replace(
             self,
-            turn_row=np.where(self.turn_row >= 0, place[self.turn_row], -1),
+            turn_row=place[self.turn_row],
             row=tuple(self.row[n] for n in named),
             row_rollout=self.row_rollout[rows],
             row_segment=self.row_segment[rows],
