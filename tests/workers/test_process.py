@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 import pytest
 from pydantic import SecretStr
@@ -30,6 +31,7 @@ def process(app_url: str, redis_url: str) -> Iterator[WorkerProcess]:
         lease_seconds=1,
         heartbeat_seconds=0.1,
         sweep_seconds=60,
+        worker_concurrency=2,
     )
     process = WorkerProcess(settings, installed(ALL_GRAPHS), app_url, redis_url)
     process.start()
@@ -89,3 +91,60 @@ async def test_a_watcher_that_is_told_nonsense_watches_on(platform: Platform, pr
     await bus.publish("offing:control", "this is no run")  # pyright: ignore[reportUnknownMemberType]
     await asyncio.sleep(0.1)
     assert not any(w.done() for w in process._watchers)  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_a_process_takes_no_more_runs_of_a_message_at_once_than_it_has_room_for(
+    platform: Platform, process: WorkerProcess
+) -> None:
+    ids = [(await platform.submit(slow(3, 20))).id for _ in range(5)]
+    thread = threading.Thread(target=process.advance, args=ids)
+    thread.start()
+    most = 0
+    while thread.is_alive():
+        most = max(most, [(await platform.run(id)).status for id in ids].count(RunStatus.RUNNING))
+    assert most == 2
+    assert [(await platform.run(id)).status for id in ids] == [RunStatus.DONE] * 5
+
+
+async def test_runs_that_wait_for_room_in_a_process_that_drains_are_hinted_at_again(
+    platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[UUID] = []
+
+    async def tell(run: UUID) -> None:
+        told.append(run)
+
+    monkeypatch.setattr(process, "wake", tell)
+    ids = [(await platform.submit(slow(1000, 20))).id for _ in range(4)]
+    thread = threading.Thread(target=process.advance, args=ids)
+    thread.start()
+    await platform.until(ids[1], lambda row: row.status is RunStatus.RUNNING)
+    process.drain()
+    await asyncio.to_thread(thread.join, 5)
+    assert [(await platform.run(id)).fence for id in ids] == [1, 1, 0, 0]
+    assert sorted(told) == sorted(ids)  # two were handed back, two were never taken
+
+
+async def test_a_process_sweeps_for_as_many_runs_as_it_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    async def sweep(_: object, __: float, ___: float, most: int) -> list[UUID]:
+        asked.append(most)
+        return []
+
+    async def nobody(_: object) -> None: ...
+
+    monkeypatch.setattr(offing_workers.process.runs, "sweep", sweep)
+    process = WorkerProcess(Settings(sweep_seconds=0.01, worker_concurrency=3), {}, "", "")
+    monkeypatch.setattr(process, "_database", None, raising=False)
+    monkeypatch.setattr(process, "_wake", nobody, raising=False)
+    monkeypatch.setattr(process, "_inside", 1)
+    sweeping = asyncio.create_task(process._sweep())  # pyright: ignore[reportPrivateUsage]
+    await asyncio.sleep(0.1)
+    assert set(asked) == {2}
+    monkeypatch.setattr(process, "_inside", 3)
+    asked.clear()
+    await asyncio.sleep(0.1)
+    assert asked == []
+    sweeping.cancel()
+    process._loop.close()  # pyright: ignore[reportPrivateUsage]

@@ -10,7 +10,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -47,6 +47,7 @@ class WorkerProcess:
         self._database_url, self._redis_url = database_url, redis_url
         self._name = f"{socket.gethostname()}:{os.getpid()}:{random.randrange(1 << 32):08x}"
         self._holds: dict[UUID, Hold] = {}
+        self._room, self._inside = asyncio.Semaphore(settings.worker_concurrency), 0
         self._loop = asyncio.new_event_loop()
         self._draining = False
         self._stopped = threading.Event()
@@ -57,10 +58,10 @@ class WorkerProcess:
         self._wait(self._open())
         threading.Thread(target=self._heartbeat, name="offing-heartbeat", daemon=True).start()
 
-    def advance(self, run: UUID) -> None:
-        """Advance a run by a slice; returns when the slice is over. Blocks a Celery thread, never the loop."""
+    def advance(self, *runs: UUID) -> None:
+        """Advance runs by a slice each; returns when all are over. Blocks a Celery thread, never the loop."""
         if not self._draining:
-            self._wait(self._advance(run))
+            self._wait(self._advance_all(runs))
 
     def drain(self) -> None:
         """Stop every slice at its next boundary, and take no other. Returns at once; safe in a signal handler."""
@@ -96,6 +97,20 @@ class WorkerProcess:
         await self._control.close()
         await self._live.close()
         await self._database.__aexit__()
+
+    async def _advance_all(self, runs: Sequence[UUID]) -> None:
+        await asyncio.gather(*(self._admit(run) for run in runs))
+
+    async def _admit(self, run: UUID) -> None:
+        """Advance a run as soon as there is room for it; drained meanwhile, pass its hint on."""
+        async with self._room:
+            if self._draining:
+                return await self.wake(run)
+            self._inside += 1
+            try:
+                await self._advance(run)
+            finally:
+                self._inside -= 1
 
     async def _advance(self, run: UUID) -> None:
         term = self._settings.lease_seconds
@@ -157,11 +172,16 @@ class WorkerProcess:
             await asyncio.sleep(1.0)
 
     async def _sweep(self) -> None:
-        """Repeat hints that seem lost. Any number of workers may do so at once."""
+        """Repeat hints that seem lost. Any number of workers may do so at once.
+
+        As many as there is room for: where there is none, runs wait because others go first, and not for a hint.
+        """
+        settings = self._settings
         while True:
-            await asyncio.sleep(self._settings.sweep_seconds * random.uniform(0.5, 1.0))
-            forgotten_after = 2 * self._settings.sweep_seconds
-            await self._wake(await runs.sweep(self._database, forgotten_after, self._settings.lease_seconds))
+            await asyncio.sleep(settings.sweep_seconds * random.uniform(0.5, 1.0))
+            if room := settings.worker_concurrency - self._inside:
+                forgotten_after = 2 * settings.sweep_seconds
+                await self._wake(await runs.sweep(self._database, forgotten_after, settings.lease_seconds, room))
 
     async def _settle(self) -> None:
         """Settle rollouts that have ended and that nobody settled. Apart from runs, since a judge may take minutes."""
