@@ -12,7 +12,6 @@ from offing_trainer.seam import Loss, LossGiven, Seam
 from offing_trainer.surrogates.ratios import clipped
 from tests.trainer.builders import drifted, random_batch, rewarded, slope
 
-
 PLUGINS = by_name(built_in())
 
 

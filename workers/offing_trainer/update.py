@@ -167,7 +167,7 @@ def prepared(
     how, batch = learner or LearnerConfig(), seen.batch
     known = _anchored(batch, columns, how)
     _refuse_absent(needed_columns(chain, how.mode).early, known)
-    _refuse_unknown(chain, batch)
+    _refuse_unknown(chain, batch, how)
     rewards, state = _rewarded(chain, batch, known, seen.state)
     credit, state = _credited(chain, AdvantageGiven(batch, rewards, known, state))
     rows, state = _chosen(chain, RowsGiven(batch, rewards, credit.token, progress, state, rng))
@@ -385,9 +385,11 @@ def _refuse_absent(needed: frozenset[str], columns: Mapping[str, Any]) -> None:
         raise InvalidInput("columns", f"{missing[0]} is needed and was not computed", "See needed_columns.")
 
 
-def _refuse_unknown(chain: Chain, batch: Batch) -> None:
+def _refuse_unknown(chain: Chain, batch: Batch, how: LearnerConfig) -> None:
+    anchored = how.mode == "bypass" and chain.needs("logp_old")
+    needed = {"behaviour": anchored or chain.needs("behaviour"), "entropy": chain.needs("entropy")}
     for name, column in (("behaviour", batch.behaviour), ("entropy", batch.entropy)):
-        if chain.needs(name) and np.isnan(column).any():
+        if needed[name] and np.isnan(column).any():
             rows = len(np.unique(batch.token_row[np.isnan(column)]))
             raise InvalidInput(
                 "chain",
