@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from offing.core.errors import InvalidInput
 from offing_trainer.learner.settings import Settings
@@ -124,6 +124,39 @@ class GuardConfig(_Table):
     """Most that the mean reward may fall below the first step's."""
 
 
+class CollectConfig(_Table):
+    """Rollouts that a job has made for each of its steps, by the weights that it has by then: the closed loop."""
+
+    role: str
+    """Whose answers are trained."""
+    form: str = ""
+    """The role's other rendering. Empty: its first."""
+    graph: str = "agentflow"
+    engines: dict[str, str] = Field(default_factory=dict)
+    """Of the other roles, as `offing ask --engine` takes them; `all` stands for those that are not named."""
+    worlds: tuple[str, ...] = ()
+    """Made-up worlds that give the tasks, one a step in turn."""
+    hops: tuple[int, int] = (1, 4)
+    """Fewest and most look-ups of a world's questions."""
+    kinds: tuple[str, ...] = ()
+    """Of a world's questions. Empty: all."""
+    dataset: str = ""
+    """Stored tasks, in place of worlds."""
+    group_size: int = Field(default=8, ge=1, le=256)
+    turns: int = Field(default=12, ge=1)
+    attempts: int = Field(default=3, ge=1, le=10)
+    scorers: tuple[str, ...] = ()
+    """Empty: exact_match."""
+    reasks: int = Field(default=0, ge=0, le=5)
+    """How often an answer that cannot be used is asked for again."""
+
+    @model_validator(mode="after")
+    def _says_where_tasks_are(self) -> "CollectConfig":
+        if bool(self.worlds) == bool(self.dataset):
+            raise ValueError("name worlds or a dataset, one of both")
+        return self
+
+
 class TrainConfig(_Table):
     """A whole job."""
 
@@ -136,6 +169,8 @@ class TrainConfig(_Table):
     reference: str = ""
     """NAME@VERSION that regularisers hold on to. Empty: `policy`."""
     data: DataConfig = DataConfig()
+    collect: CollectConfig | None = None
+    """None: trains on what is stored."""
     chain: ChainConfig
     learner: LearnerConfig = LearnerConfig()
     guards: GuardConfig = GuardConfig()
@@ -143,6 +178,12 @@ class TrainConfig(_Table):
     """Steps of the job at most. None: until there is no data left."""
     sinks: tuple[str, ...] = ()
     """Where figures go beside the database and a file: tensorboard, mlflow, wandb, trackio."""
+
+    @model_validator(mode="after")
+    def _ends(self) -> "TrainConfig":
+        if self.collect is not None and self.steps is None:
+            raise ValueError("a job that collects needs `steps`, or it never ends")
+        return self
 
 
 RECIPES = files("offing_trainer") / "recipes"

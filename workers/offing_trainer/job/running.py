@@ -34,7 +34,7 @@ from offing_trainer.job.guards import Tripped, tripped
 from offing_trainer.job.publishing import Made
 from offing_trainer.job.query import groups_wanted
 from offing_trainer.job.reading import Read
-from offing_trainer.job.sinks import About, Sinks, opened
+from offing_trainer.job.sinks import CLOSING_SECONDS, About, Sinks, opened
 
 log = logging.getLogger("offing.trainer")
 
@@ -100,6 +100,10 @@ Begin = Callable[[TrainConfig, Policies], Trainee]
 """Opens weights; slow."""
 
 
+Collect = Callable[[UUID, JobRow, TrainConfig, VersionRow, Said], Awaitable[Sequence[GroupHead]]]
+"""The final groups of a job's next step, made under a version; see `collecting`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """What a process has for its jobs."""
@@ -113,7 +117,10 @@ class Room:
     """Hears of what a job does at the moment, with the figures of a step that was committed."""
     term: float = 60.0
     """Seconds that a claim lasts without a sign of life."""
+    collect: Collect | None = None
+    """None: its jobs train on what is stored."""
     makers: Callable[[Sequence[str], About], Sequence[Callable[[], Any]]] = opened
+    closing_seconds: float = CLOSING_SECONDS
 
 
 @dataclass(slots=True)
@@ -185,7 +192,7 @@ async def _run(room: Room, held: Hold, on_thread: OnThread) -> JobRow:
             if ended is not None:
                 return ended
     finally:
-        course.sinks.close()
+        await asyncio.to_thread(course.sinks.close, room.closing_seconds)
 
 
 async def _begun(room: Room, held: Hold, on_thread: OnThread) -> _Course:
@@ -213,10 +220,12 @@ async def _begun(room: Room, held: Hold, on_thread: OnThread) -> _Course:
 async def _next(course: _Course, on_thread: OnThread) -> JobRow | None:
     """One step, or the job's end. None: there is more to do."""
     job, config = course.job, course.config
-    if job.phase == "registered" or (config.steps is not None and job.step >= config.steps):
+    if (config.collect is None and job.phase == "registered") or (
+        config.steps is not None and job.step >= config.steps
+    ):
         return await _finished(course, on_thread, "all steps are done")
     course.say("choosing")
-    taken = await _taken(course)
+    taken = await _taken(course) if config.collect is None else await _collected(course, on_thread)
     if isinstance(taken, str):
         return await _finished(course, on_thread, taken)
     step = await _trained(course, taken, on_thread) if taken.choice.groups else _nothing()
@@ -272,6 +281,16 @@ async def _taken(course: _Course) -> _Taken | str:
     if job.round < passes and _worth(course, again := await _choice(course, None)):
         return _Taken(again, job.round + 1)
     return "no group is left" if not choice.looked else "too few groups whose rewards differ are left"
+
+
+async def _collected(course: _Course, on_thread: OnThread) -> _Taken:
+    """Groups that were made for the next step, under the weights of the last."""
+    if course.room.collect is None:
+        raise InvalidInput("collect", "nothing here makes rollouts", "Run the job with `offing loop`.")
+    policy = await _published(course, on_thread) if course.job.step else course.policies.start
+    heads = await course.room.collect(course.held.tenant, course.job, course.config, policy, course.say)
+    wanted = Wanted(len(heads) + 1, 0, len(heads) + 1, course.config.data.max_version_lag)
+    return _Taken(choosing.choose(heads, wanted, f"{policy.name}@{policy.version}"), 1)
 
 
 def _worth(course: _Course, choice: Choice) -> bool:
