@@ -1,14 +1,16 @@
 """Hierarchical advantages from stored rollouts: which token gets which stream, penalties, and the critics' loss."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from offing.core.errors import InvalidInput
+from offing.core.rows import TrainRow
 from offing_trainer.advantages import hae, turn_gae
 from offing_trainer.advantages.hae import Hae
-from offing_trainer.batch import Batch, Floats, batch_of
+from offing_trainer.batch import Batch, Floats, Sample, batch_of
 from offing_trainer.critic import explained_variance, value_loss
 from offing_trainer.rewards.keep_penalty import KeepPenalty, keep_penalty
 from offing_trainer.seam import AdvantageGiven, RewardGiven, Rewards
@@ -28,6 +30,10 @@ FAITHFUL = Hae(gamma=0.95, lam_turn=0.9, lam_segment=0.8, standardise=False)
 def one_rollout(turns: Any = TURNS, **more: Any) -> Batch:
     shape = [[len(kinds) for kinds in turns]]
     return batch_of([a_group(a_sample(1.0, shape, kinds=turns, **more))])
+
+
+def one_rollout_row(turns: Any) -> TrainRow:
+    return a_sample(1.0, [[len(kinds) for kinds in turns]], kinds=turns).rows[0]
 
 
 def settled(batch: Batch, turn: Any = None) -> Rewards:
@@ -90,6 +96,18 @@ def test_a_stream_that_one_turn_alone_has_says_nothing_when_standardised() -> No
     batch = one_rollout((OPENS, *(GOES_ON,) * 6))
     token = credited(batch, Hae()).token
     np.testing.assert_array_equal(of_kind(batch, token, hae.SUBGOAL), 0.0)
+
+
+def test_a_turn_that_is_context_alone_is_no_step_and_what_it_was_paid_counts_to_the_turn_before() -> None:
+    row = one_rollout_row(TURNS)
+    mask = row.loss_mask.copy()
+    mask[row.turn_index == 6] = False
+    batch = batch_of([a_group(Sample(row.episode, (replace(row, loss_mask=mask),)))])
+    columns = {name: np.where(np.arange(7) == 6, np.nan, column) for name, column in COLUMNS.items()}
+    found, shorter = credited(batch, columns=columns), one_rollout(TURNS[:6])
+    alone = credited(shorter, columns={name: column[:6] for name, column in COLUMNS.items()})
+    np.testing.assert_allclose(found.token, alone.token)
+    assert np.isnan(found.targets["value_low"]).tolist() == [False] * 6 + [True]
 
 
 def test_critics_are_asked_where_their_streams_are() -> None:

@@ -137,7 +137,7 @@ def sources_of(config: TrainConfig) -> frozenset[str]:
     """Columns that a job can compute."""
     critic = config.learner.critic
     learned = frozenset({"logp_old", "logp_start", "logp_ref"})
-    return learned | (frozenset[str]({*critic.columns, "value_after"}) if critic else frozenset[str]())
+    return learned | (frozenset[str](critic.columns) if critic else frozenset[str]())
 
 
 def _asked(config: ChainConfig) -> Iterator[tuple[str, Seam, Asked]]:

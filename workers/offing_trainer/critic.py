@@ -85,9 +85,8 @@ def explained_variance(figures: Mapping[str, float], head: str) -> float | None:
     return None if spread <= 1e-12 * count else 1.0 - missed / spread
 
 
-def said(columns: Columns, name: str, where: Bits) -> Floats:
+def said(name: str, column: Floats, where: Bits) -> Floats:
     """A critic's column where it is read, 0 elsewhere. Raises InvalidInput where it has no value there."""
-    column = columns[name]
     missing = int(np.isnan(column[where]).sum())
     if missing:
         raise InvalidInput(name, f"the critic says nothing at {missing} turns", "Value every turn before advantages.")

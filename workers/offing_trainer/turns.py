@@ -51,6 +51,22 @@ def turn_rewards(batch: Batch, rewards: Rewards) -> Floats:
     return np.where(unknown, np.nan, paid)
 
 
+def taught(batch: Batch, rewards: Rewards) -> tuple[Places, Floats]:
+    """Turns that have a token to train, of rollouts that have a score, and what each was paid.
+
+    Turns of context alone are no steps of the policy: what they were paid counts to the turn before, or the first.
+    """
+    paid = turn_rewards(batch, rewards)
+    there = np.flatnonzero((batch.turn_tokens > 0) & ~np.isnan(paid))
+    if not len(there):
+        return there, paid[there]
+    before = np.searchsorted(there, np.arange(batch.turns), "right") - 1
+    strange = (before < 0) | (batch.turn_rollout[there[before]] != batch.turn_rollout)
+    place = np.minimum(before + strange, len(there) - 1)
+    mine = (batch.turn_rollout[there[place]] == batch.turn_rollout) & ~np.isnan(paid)
+    return there, np.bincount(place[mine], paid[mine], len(there)).astype(np.float64)
+
+
 def cut_off(batch: Batch) -> Bits:
     """(T,) a limit ended the turn's rollout; it did not end of its own accord."""
     return (batch.outcome == OUTCOMES["truncated"])[batch.turn_rollout]

@@ -10,11 +10,11 @@ import numpy as np
 from pydantic import Field
 
 from offing.core.rows import SPAN_CODES
-from offing_trainer.batch import Batch, Bits, Floats
+from offing_trainer.batch import Batch, Bits, Floats, Places
 from offing_trainer.critic import said
 from offing_trainer.hierarchy import AtCut, Stream, Walk, chosen_stream, high_stream, low_stream, switch_stream, walk_of
 from offing_trainer.seam import Advantage, AdvantageGiven, Columns, Options, Plugin, Seam, State, no_state
-from offing_trainer.turns import cut_off, has_token, opens, standardised, turn_rewards
+from offing_trainer.turns import cut_off, has_token, opens, standardised, taught
 
 SWITCH, SUBGOAL, KEPT, ACTION = (SPAN_CODES[kind] for kind in ("switch", "subgoal", "kept", "action"))
 
@@ -35,18 +35,16 @@ class Hae(Options):
 
 
 def hae(options: Hae, given: AdvantageGiven) -> tuple[Advantage, State]:
-    batch, paid = given.batch, turn_rewards(given.batch, given.rewards)
-    scored = ~np.isnan(paid)
-    walk = _walk(options, batch, given.columns, paid, scored)
-    low, high, switch = _streams(options, walk, given, scored)
-    own = {ACTION: low, SUBGOAL: high, SWITCH: switch}
-    masks = token_masks(batch)
-    token = np.zeros(batch.tokens)
-    for kind, stream in own.items():
-        credit = _credit(options, batch, stream.advantage, masks[kind], scored)
+    batch = given.batch
+    turns, paid = taught(batch, given.rewards)
+    walk = _walk(options, batch, given.columns, turns, paid)
+    low, high, switch = _streams(options, walk, given, turns)
+    masks, token = token_masks(batch), np.zeros(batch.tokens)
+    for kind, stream in {ACTION: low, SUBGOAL: high, SWITCH: switch}.items():
+        credit = _credit(options, batch, _placed(batch, turns, stream.advantage, 0.0), masks[kind], turns)
         token[masks[kind]] = credit[batch.token_turn[masks[kind]]]
     targets = {"value_low": low, "value_high": high} | ({"value_term": switch} if options.switch == "release" else {})
-    return Advantage(token, {name: np.where(scored, s.target, np.nan) for name, s in targets.items()}), no_state()
+    return Advantage(token, {name: _placed(batch, turns, s.target, np.nan) for name, s in targets.items()}), no_state()
 
 
 def token_masks(batch: Batch) -> dict[int, Bits]:
@@ -61,29 +59,27 @@ def segment_begins(batch: Batch) -> Bits:
     return opens(batch.turn_rollout) | has_token(batch, batch.kind == SUBGOAL)
 
 
-def _walk(options: Hae, batch: Batch, columns: Columns, paid: Floats, scored: Bits) -> Walk:
-    begins, cut = segment_begins(batch), cut_off(batch)
-    asked = scored if options.switch == "paper" else begins & scored
-    after = columns["value_after"][batch.turn_rollout] if options.at_cut is AtCut.NEXT_VALUE else None
-    return walk_of(
-        batch.turn_rollout,
-        begins,
-        np.where(scored, paid, 0.0),
-        said(columns, "value_low", scored),
-        said(columns, "value_high", asked),
-        cut,
-        None if after is None else said({"value_after": after}, "value_after", cut & scored),
-    )
+def _walk(options: Hae, batch: Batch, columns: Columns, turns: Places, paid: Floats) -> Walk:
+    owner, cut = batch.turn_rollout[turns], cut_off(batch)[turns]
+    begins = opens(owner) | segment_begins(batch)[turns]
+    asked = np.ones(len(turns), np.bool_) if options.switch == "paper" else begins
+    after = np.full(len(turns), np.nan)
+    if options.at_cut is AtCut.NEXT_VALUE:
+        after = said("value_after", columns["value_after"][owner], cut)
+    low, high = (columns[name][turns] for name in ("value_low", "value_high"))
+    every = np.ones(len(turns), np.bool_)
+    return walk_of(owner, begins, paid, said("value_low", low, every), said("value_high", high, asked), cut, after)
 
 
-def _streams(options: Hae, walk: Walk, given: AdvantageGiven, scored: Bits) -> tuple[Stream, Stream, Stream]:
+def _streams(options: Hae, walk: Walk, given: AdvantageGiven, turns: Places) -> tuple[Stream, Stream, Stream]:
     gamma, at_cut, one_step = options.gamma, options.at_cut, options.targets == "one-step"
     low = low_stream(walk, gamma, options.lam_turn, at_cut, one_step=one_step)
     high = high_stream(walk, gamma, options.lam_segment, at_cut, one_step=one_step)
     if options.switch == "release":
-        return low, high, switch_stream(walk, gamma, at_cut, said(given.columns, "value_term", scored))
-    goes_on = scored & ~opens(walk.rollout)
-    return low, high, chosen_stream(walk, said(given.columns, "value_kept", goes_on), switch_chance(given.batch))
+        value = said("value_term", given.columns["value_term"][turns], np.ones(len(turns), np.bool_))
+        return low, high, switch_stream(walk, gamma, at_cut, value)
+    kept = said("value_kept", given.columns["value_kept"][turns], ~opens(walk.rollout))
+    return low, high, chosen_stream(walk, kept, switch_chance(given.batch)[turns])
 
 
 def switch_chance(batch: Batch) -> Floats:
@@ -94,10 +90,17 @@ def switch_chance(batch: Batch) -> Floats:
     return np.where(has_token(batch, tokens), np.where(switched, chance, 1.0 - chance), 0.0)
 
 
-def _credit(options: Hae, batch: Batch, advantage: Floats, tokens: Bits, scored: Bits) -> Floats:
+def _credit(options: Hae, batch: Batch, advantage: Floats, tokens: Bits, turns: Places) -> Floats:
     """(T,)"""
-    having = has_token(batch, tokens) & scored
+    having = has_token(batch, tokens) & np.isin(np.arange(batch.turns), turns)
     return standardised(advantage, having) if options.standardise else np.where(having, advantage, 0.0)
+
+
+def _placed(batch: Batch, turns: Places, values: Floats, elsewhere: float) -> Floats:
+    """(T,)"""
+    placed = np.full(batch.turns, elsewhere)
+    placed[turns] = values
+    return placed
 
 
 def _also_needs(options: Hae) -> frozenset[str]:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from offing_trainer.seam import Advantage, AdvantageGiven, Options, Plugin, Seam, State, no_state
 from offing_trainer.statistics import deviations, means
-from offing_trainer.turns import backward, turn_rewards
+from offing_trainer.turns import backward, taught
 
 
 class TurnReturns(Options):
@@ -23,15 +23,14 @@ def turn_returns(options: TurnReturns, given: AdvantageGiven) -> tuple[Advantage
 
     Turns are pooled by group, never compared at the same place, because rollouts end at different ones.
     """
-    batch, paid = given.batch, turn_rewards(given.batch, given.rewards)
-    scored = np.flatnonzero(~np.isnan(paid))
-    of = batch.rollout_group[batch.turn_rollout[scored]]
-    centred = paid[scored] - means(paid[scored], of, batch.groups)[of]
-    spread = deviations(paid[scored], of, batch.groups, options.ddof)[of]
-    normal = np.zeros(batch.turns)
-    normal[scored] = centred / (spread + options.epsilon)
-    advantage = backward(normal, np.full(batch.turns, options.gamma), batch.turn_rollout)
-    return Advantage(advantage[batch.token_turn]), no_state()
+    batch = given.batch
+    turns, paid = taught(batch, given.rewards)
+    of = batch.rollout_group[batch.turn_rollout[turns]]
+    centred = paid - means(paid, of, batch.groups)[of]
+    normal = centred / (deviations(paid, of, batch.groups, options.ddof)[of] + options.epsilon)
+    credit = np.zeros(batch.turns)
+    credit[turns] = backward(normal, np.full(len(turns), options.gamma), batch.turn_rollout[turns])
+    return Advantage(credit[batch.token_turn]), no_state()
 
 
 PLUGIN = Plugin(

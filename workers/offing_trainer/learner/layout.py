@@ -82,7 +82,7 @@ def _before(row: TrainRow, trained: Places, turns: Places) -> Places:
 
 def _decided(row: TrainRow, before: Places) -> Places:
     decided = before.copy()
-    for kind in (SpanKind.SWITCH, SpanKind.SUBGOAL):
+    for kind in (SpanKind.SWITCH, SpanKind.KEPT, SpanKind.SUBGOAL):
         inside = np.flatnonzero(row.span_kind == SPAN_CODES[kind.value])
         decided[row.turn_index[inside]] = inside  # a later place of the same turn is written over an earlier one
     return np.where(before == NOWHERE, NOWHERE, decided)
