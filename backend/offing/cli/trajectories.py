@@ -16,7 +16,7 @@ from offing.cli.show import find_run, with_database
 from offing.cli.token_view import as_document, say
 from offing.cli.trajectories_check import check
 from offing.core.errors import InvalidInput
-from offing.exports.format import FORMATS, Options, Sink, Unit, named, open_sink, reader
+from offing.exports.format import FORMATS, Options, Sink, Unit, named, of_file, open_sink, reader
 from offing.services import trajectories
 from offing.services.trajectories import Exported, Trajectory
 from offing.storage.migrate import LOCAL_TENANT
@@ -37,7 +37,7 @@ Many = Annotated[tuple[str, ...], Parameter(negative="")]
 def export(
     out: Path,
     *,
-    format: str = "parquet",
+    format: str | None = None,
     cursor: str | None = None,
     kind: str = "rollout",
     graph: str | None = None,
@@ -65,7 +65,8 @@ def export(
     out
         The file. It has its name only when it is whole.
     format
-        parquet, rows, verl, tinker, jsonl_chat, pairs, atif or verl_prompts.
+        parquet, rows, verl, tinker, jsonl_chat, pairs, atif or verl_prompts. None: by the file's name, where that says
+        which: x.parquet, x.verl.parquet, x.rows.jsonl.
     cursor
         Where an earlier export ended, to take only what became final since.
     kind
@@ -109,7 +110,8 @@ def export(
         *(kind, graph, policy, status, outcome, min_reward, max_reward, _zoned(since), _zoned(until), tag),
         *(batch, group, dataset, split, role),
     )
-    chosen, options = named(format), Options(with_quarantined, with_references)
+    chosen = of_file(out.name) if format is None else named(format)
+    options = Options(with_quarantined, with_references)
     if kind not in ("rollout", "ask"):
         raise InvalidInput("--kind", f"{kind!r} is none", "Use rollout or ask.")
 
@@ -119,6 +121,8 @@ def export(
     made = with_database(work)
     if json:
         return _dump(asdict(made))
+    if format is None:
+        print(f"written as {chosen.name}, by the file's name; --format says otherwise", file=sys.stderr)
     for line in _summary(made, out, chosen.unit, options):
         print(line, file=sys.stderr)
     return 0

@@ -35,6 +35,23 @@ class References:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run took."""
+
+    turns: int
+    """Of the graph's loop."""
+    prompt_tokens: int
+    """By the engines' counts, failed attempts included."""
+    completion_tokens: int
+    usd: float
+    """0: nothing was charged, or no price is known."""
+    seconds: float
+    """Of a worker's time, without waiting."""
+    tool_calls: int
+    """Finished ones."""
+
+
+@dataclass(frozen=True, slots=True)
 class Episode:
     """Everything of a run that all its rows share. What a plain run has not, because nobody collected it, is None."""
 
@@ -71,6 +88,8 @@ class Episode:
     scores: tuple[Score, ...] = ()
     references: References | None = None
     """None: not asked for, or the task has none."""
+    cost: Cost | None = None
+    """None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,25 @@ def named(name: str) -> Format:
     return FORMATS[name]
 
 
+def of_file(name: str) -> Format:
+    """The format that a file's name says: `x.parquet`, `x.atif`; before an ending that several share, `x.verl.parquet`.
+
+    Raises InvalidInput, with the formats that it could be, where the name does not say which.
+    """
+    *_, before, ending = ("", "", *name.lower().split(".")[1:])
+    if before in FORMATS and ending == _ending(FORMATS[before]):
+        return FORMATS[before]
+    if ending in FORMATS:
+        return FORMATS[ending]
+    fitting = [f.name for f in FORMATS.values() if ending == _ending(f)] or list(FORMATS)
+    problem = f"the name {name!r} does not say which format to write"
+    raise InvalidInput("--format", problem, f"Add --format with one of: {', '.join(fitting)}.")
+
+
+def _ending(format: Format) -> str:
+    return "jsonl" if format.lines else "parquet"
+
+
 def open_sink(format: Format, file: BinaryIO, options: Options) -> Sink:
     """Raises InvalidInput, with the remedy, when a package that the format needs is not installed."""
     return _module(format).open_sink(file, options)

@@ -17,7 +17,7 @@ from offing.core.rows import SPAN_CODES, TrainRow
 from offing.exports.arrow import pa, pq
 from offing.exports.columns import TOKENS, TURNS, WHOLE, row_of
 from offing.exports.format import Options, Sink
-from offing.exports.plain import EPISODE, HEAD, episode_columns, head_columns
+from offing.exports.plain import ACCEPTED, COST, EPISODE, HEAD, episode_columns, head_columns
 from offing.exports.spliced import SplicedWriter
 
 GROUP_TOKENS = 2_000_000
@@ -48,7 +48,15 @@ EPISODE_TYPES: dict[str, Any] = {
 }
 """Text, where it is not said."""
 
-HEAD_TYPES: dict[str, Any] = {"segment": pa.int32(), "parent_segment": pa.int32(), "parent_tokens": pa.int32()}
+COST_TYPES: dict[str, Any] = {"usd": pa.float64(), "seconds": pa.float64()}
+"""A count, where it is not said."""
+
+HEAD_TYPES: dict[str, Any] = {
+    "segment": pa.int32(),
+    "parent_segment": pa.int32(),
+    "parent_tokens": pa.int32(),
+    ACCEPTED: pa.bool_(),
+}
 
 TURN_TYPES: dict[str, Any] = {
     "seq": pa.int64(),
@@ -76,7 +84,8 @@ def filled(kind: Any) -> Any:
 SCHEMA = pa.schema(
     [
         *(pa.field(c, EPISODE_TYPES.get(c, pa.string())) for c in EPISODE.values()),
-        *(pa.field(c, HEAD_TYPES.get(c, pa.string())) for c in HEAD.values()),
+        *(pa.field(c, COST_TYPES.get(name, pa.int64())) for name, c in COST.items()),
+        *(pa.field(c, HEAD_TYPES.get(c, pa.string())) for c in (*HEAD.values(), ACCEPTED)),
         *(pa.field(name, pa.int32() if name == "part" else pa.string()) for name in WHOLE),
         *(pa.field(c, pa.list_(TURN_TYPES.get(name, pa.string()))) for name, c in TURNS.items()),
         *(pa.field(name, filled(kind)) for name, kind in TOKEN_TYPES.items()),
@@ -166,10 +175,10 @@ def _end_to_end(arrays: Sequence[Any]) -> Any:
 def _scalars(rows: Sequence[TrainRow]) -> Iterator[Any]:
     known = {id(row.episode): row.episode for row in rows}
     said = {key: _worded_out(episode_columns(episode)) for key, episode in known.items()}
-    for column in EPISODE.values():
+    for column in (*EPISODE.values(), *COST.values()):
         yield pa.array([said[id(row.episode)][column] for row in rows], SCHEMA.field(column).type)
     heads = [head_columns(row.head) for row in rows]
-    for column in HEAD.values():
+    for column in (*HEAD.values(), ACCEPTED):
         yield pa.array([head[column] for head in heads], SCHEMA.field(column).type)
     for name in WHOLE:
         yield pa.array([getattr(row, name) for row in rows], SCHEMA.field(name).type)

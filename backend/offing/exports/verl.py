@@ -11,9 +11,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from offing.core.rows import TrainRow
+from offing.core.trajectory import Fracture
 from offing.exports.arrow import pa
 from offing.exports.format import Options, Sink
-from offing.exports.parquet import ParquetSink, filled, lists
+from offing.exports.parquet import COST_TYPES, ParquetSink, filled, lists
+from offing.exports.plain import ACCEPTED, COST
 
 LISTS = {
     "prompts": pa.int32(),
@@ -32,6 +34,8 @@ SCHEMA = pa.schema(
         *(pa.field(name, pa.string()) for name in ("uid", "run_id", "role", "outcome", "data_source")),
         *(pa.field(name, pa.int32()) for name in ("segment", "part")),
         pa.field("policies", pa.list_(pa.string())),
+        pa.field(ACCEPTED, pa.bool_()),
+        *(pa.field(column, COST_TYPES.get(name, pa.int64())) for name, column in COST.items()),
     ],
     metadata={"offing.format": "verl-1"},
 )
@@ -54,6 +58,11 @@ def batch_of(rows: Sequence[TrainRow]) -> Any:
         pa.array([row.head.idx for row in rows], pa.int32()),
         pa.array([row.part for row in rows], pa.int32()),
         pa.array([list(row.turns.policy) for row in rows], pa.list_(pa.string())),
+        pa.array([row.head.fracture != Fracture.REJECTED for row in rows]),
+        *(
+            pa.array([getattr(row.episode.cost, name, None) for row in rows], SCHEMA.field(c).type)
+            for name, c in COST.items()
+        ),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 

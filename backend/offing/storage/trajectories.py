@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from offing.core.episode import Episode, References, Score, ToolUse
+from offing.core.episode import Cost, Episode, References, Score, ToolUse
 from offing.core.errors import NotFound
 from offing.storage.pool import Connection
 
@@ -85,6 +85,15 @@ SCORES = """
      order by run_id, target, claim, turn_seq, scorer, version desc
 """
 """The latest opinion of each scorer."""
+
+COSTS = """
+    select r.id, r.turns, spoken.prompt, spoken.completion, r.usd::float8, r.work_seconds,
+           (select count(*) from step where step.run_id = r.id and step.kind = 'tool')
+      from run r,
+           lateral (select coalesce(sum(prompt_tokens), 0) as prompt, coalesce(sum(completion_tokens), 0) as completion
+                      from turn where turn.run_id = r.id) as spoken
+     where r.id = any(%b)
+"""
 
 REFERENCES = "select task_id, answers, evidence from task_reference where task_id = any(%s)"
 
@@ -237,9 +246,10 @@ async def _completed(connection: Connection, rows: Sequence[Sequence[Any]], refe
     scores: dict[UUID, list[Score]] = {row[0]: [] for row in rows}
     for run, *score in await (await connection.execute(SCORES, (list(scores),))).fetchall():
         scores[run].append(Score(*score))
+    costs = {run: Cost(*cost) for run, *cost in await (await connection.execute(COSTS, (list(scores),))).fetchall()}
     tasks = [row[18] for row in rows if row[18]] if references else []
     known = await _references(connection, tasks)
-    return [_episode(row, tuple(scores[row[0]]), known.get(row[18])) for row in rows]
+    return [_episode(row, tuple(scores[row[0]]), known.get(row[18]), costs[row[0]]) for row in rows]
 
 
 async def _references(connection: Connection, tasks: Sequence[UUID]) -> Mapping[UUID, References]:
@@ -249,7 +259,7 @@ async def _references(connection: Connection, tasks: Sequence[UUID]) -> Mapping[
     return {task: References(tuple(answers), tuple(evidence)) for task, answers, evidence in rows}
 
 
-def _episode(row: Sequence[Any], scores: tuple[Score, ...], references: References | None) -> Episode:
+def _episode(row: Sequence[Any], scores: tuple[Score, ...], references: References | None, cost: Cost) -> Episode:
     (run, kind, graph, version, question, seed, status, stop, outcome, reward) = row[:10]
     (created, started, ended, settled, group, state, size, batch, task) = row[10:19]
     (dataset, split, name, member, attempt, tags) = row[19:]
@@ -281,4 +291,5 @@ def _episode(row: Sequence[Any], scores: tuple[Score, ...], references: Referenc
         tags=tuple(tags),
         scores=scores,
         references=references,
+        cost=cost,
     )

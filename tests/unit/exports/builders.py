@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from offing.core.episode import Dialogue, Episode, References, Score, SegmentHead, SpanAt, Talk, Tokens, ToolUse
+from offing.core.episode import Cost, Dialogue, Episode, References, Score, SegmentHead, SpanAt, Talk, Tokens, ToolUse
 from offing.core.model import Message
 from offing.core.packed import PackedSegment, Spans, Turns
 from offing.core.rows import TrainRow, merged
@@ -27,6 +27,7 @@ def an_episode(**changes: Any) -> Episode:
         "group_state": "complete", "group_size": 4, "batch": None, "task": TASK, "dataset": "world", "split": "train",
         "task_name": "q1", "member": 0, "attempt": 2, "tags": ("hard",),
         "scores": (Score("f1", "2", 0.1), Score("judge", "1", None, "no answer", 5)),
+        "cost": Cost(7, 900, 80, 0.0125, 3.5, 4),
     }  # fmt: skip
     return Episode(**(defaults | changes))
 

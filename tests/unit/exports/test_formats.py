@@ -1,7 +1,10 @@
 """Formats as those who read them see them: with the readers' own packages."""
 
+import io
 import subprocess
 import sys
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,13 @@ import orjson
 import pytest
 from atif import Trajectory
 
+from offing.core.episode import SegmentHead
 from offing.core.errors import InvalidInput
 from offing.core.rows import SPAN_CODES
-from offing.exports.arrow import pq
-from offing.exports.format import FORMATS, Options, Unit, named, open_sink, reader
+from offing.exports import parquet
+from offing.exports.arrow import pa, pq
+from offing.exports.format import FORMATS, Options, Unit, named, of_file, open_sink, reader
+from offing.exports.spliced import SplicedWriter
 from tests.unit.exports.builders import (
     GROUP,
     RUN,
@@ -188,10 +194,65 @@ def test_arrays_of_a_read_row_have_their_types(tmp_path: Path) -> None:
 
 
 def test_nothing_is_kept_between_portions() -> None:
-    import io
-
     file = io.BytesIO()
     sink = open_sink(named("rows"), file, Options())
     sink.write([a_row()])
     assert file.getvalue()
     assert sink.written == 1
+
+
+@pytest.mark.parametrize("name", ["parquet", "verl"])
+def test_arrow_reads_every_page_of_many_row_groups(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "PAGE_TOKENS", 10)
+    monkeypatch.setattr(parquet, "GROUP_TOKENS", 20)
+    rows = [a_row(seed=n, reward=n if n % 3 else None) for n in range(11)]
+    file = io.BytesIO()
+    sink = open_sink(named(name), file, Options())
+    for row in rows:
+        sink.write([row])
+    sink.close()
+    expected = import_module(f"offing.exports.{name}").batch_of(rows)
+    found = pq.read_table(file)
+    assert pq.ParquetFile(file).num_row_groups == 3
+    assert repr(found.to_pylist()) == repr(expected.to_pylist()), "compared as text, because a NaN differs from itself"
+
+
+def test_lists_that_are_empty_or_missing_are_read_as_such() -> None:
+    kind = parquet.filled(pa.int32())
+    column = pa.array([[1, 2], [], None, [3], [], [4] * 300], kind)
+    file = io.BytesIO()
+    writer = SplicedWriter(file, pa.schema([pa.field("x", kind)]), ["x"], [])
+    writer.add(pa.RecordBatch.from_arrays([column], schema=pa.schema([pa.field("x", kind)])))
+    writer.close()
+    assert pq.read_table(file).column("x").to_pylist() == column.to_pylist()
+
+
+def test_rows_say_what_their_run_took(tmp_path: Path) -> None:
+    for name in ("parquet", "verl"):
+        (found,) = pq.read_table(saved(tmp_path, name, [a_row()])).to_pylist()
+        assert (found["run_turns"], found["run_prompt_tokens"], found["run_usd"]) == (7, 900, 0.0125)
+        (found,) = pq.read_table(saved(tmp_path, name, [a_row(cost=None)])).to_pylist()
+        assert found["run_usd"] is None, "what is not known is not 0"
+    (line,) = lines("rows", a_row())
+    assert (line["run_completion_tokens"], line["run_seconds"], line["run_tool_calls"]) == (80, 3.5, 4)
+
+
+@pytest.mark.parametrize("name", ["parquet", "verl"])
+def test_a_row_of_what_no_role_could_use_says_so(name: str, tmp_path: Path) -> None:
+    rejected = replace(a_row(), head=SegmentHead(1, "planner", "rejected"))
+    found = pq.read_table(saved(tmp_path, name, [a_row(), rejected])).column("accepted").to_pylist()
+    assert found == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("x.parquet", "parquet"), ("a.verl.parquet", "verl"), ("a.rows.jsonl", "rows"), ("X.ATIF", "atif")],
+)
+def test_a_files_name_says_its_format(name: str, format: str) -> None:
+    assert of_file(name).name == format
+
+
+@pytest.mark.parametrize(("name", "asked"), [("x.jsonl", "rows, tinker"), ("x", "parquet, rows"), ("rows", "parquet")])
+def test_a_name_that_fits_several_formats_is_asked_about(name: str, asked: str) -> None:
+    with pytest.raises(InvalidInput, match=f"--format with one of: {asked}"):
+        of_file(name)
