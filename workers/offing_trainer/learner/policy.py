@@ -56,7 +56,7 @@ def opened(policy: Path, base: Path | None, settings: Settings) -> Opened:
         model.float().requires_grad_(True)
     _still(model)
     if settings.checkpointing:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        _computed_twice(model)
     return Opened(model.train(settings.checkpointing), adapted, policy, full)
 
 
@@ -104,24 +104,26 @@ def _adapted(model: Any, policy: Path, base: Path, settings: Settings) -> Any:
 
 def _lora(lora: Lora, model: Any, base: Path) -> Any:
     from peft import LoraConfig, TaskType
+    from transformers.pytorch_utils import Conv1D
 
+    head = model.get_output_embeddings()
+    layers: dict[str, nn.Module] = dict(model.named_modules())
+    linear = {name: m for name, m in layers.items() if isinstance(m, nn.Linear | Conv1D) and m is not head}
     return LoraConfig(
         task_type=TaskType.CAUSAL_LM,
         base_model_name_or_path=str(base),
         r=lora.rank,
         lora_alpha=lora.alpha,  # type: ignore[arg-type]  # peft divides it by the rank, whatever number it is
         lora_dropout=0.0,
-        target_modules=list(lora.targets) or _linear(model),
+        target_modules=list(lora.targets) or sorted({name.rpartition(".")[2] for name in linear}),
+        fan_in_fan_out=any(isinstance(layer, Conv1D) for layer in linear.values()),
     )
 
 
-def _linear(model: Any) -> list[str]:
-    """Last names of all linear layers but the output head."""
-    from transformers.pytorch_utils import Conv1D
-
-    head = model.get_output_embeddings()
-    layers = (name for name, m in model.named_modules() if isinstance(m, nn.Linear | Conv1D) and m is not head)
-    return sorted({name.rpartition(".")[2] for name in layers})
+def _computed_twice(model: Any) -> None:
+    """transformers 6 has the new name alone, and 5.0 the old one."""
+    newer = getattr(model, "activation_checkpointing_enable", None)
+    (newer or model.gradient_checkpointing_enable)({"use_reentrant": False})
 
 
 def _in_32_bits(model: nn.Module) -> None:
