@@ -81,6 +81,11 @@ def test_each_rollout_counts_as_often_as_it_has_segments() -> None:
     assert weight.tolist() == pytest.approx([1 / 4] * 2 + [1 / 6] * 3 + [1 / 8] * 4)
 
 
+def test_a_step_makes_up_for_rollouts_that_other_steps_train() -> None:
+    for weight in weights("segment-sum", rewarded([1.0, 0.0, 1.0, 0.0], [((2,), (3,))] * 4), minibatches=2):
+        assert weight.sum() == pytest.approx(2.0)
+
+
 def test_a_token_of_a_long_turn_counts_less_by_turn_and_the_same_by_token() -> None:
     group = rewarded([1.0, 0.0], turns_of(3, 1, length=4))
     by_turn, by_token = weights("rollout-turn-token", group)[0], weights("token-mean", group)[0]

@@ -1,6 +1,7 @@
 """What rollouts of a task are credited with beside one another, against values computed from the formulas by hand."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offing_trainer.batch import Group
+from offing_trainer.batch import Group, Sample
 from offing_trainer.chain import Chain
 from offing_trainer.statistics import deviations, means, sums
 from offing_trainer.update import prepared
@@ -176,6 +177,28 @@ def test_what_no_role_could_use_is_no_round() -> None:
     assert step.batch.rows == 3
     shown = a_step(a_recipe("eapo", view={"name": "policy-turns", "rejected": True}), [a_group(sample)])
     assert shown.batch.rows == 3
+
+
+def test_a_turn_that_is_context_alone_is_no_entry() -> None:
+    group = rewarded([1.0, 0.0], turns_of(2, 2))
+    row = group.samples[0].rows[0]
+    quiet = replace(row, loss_mask=row.loss_mask & (row.turn_index == 0))
+    step = a_step(group_z(over="turns"), [replace(group, samples=(Sample(row.episode, (quiet,)), group.samples[1]))])
+    assert by_turn(step.batch, step.advantage) == pytest.approx([1.154699, -0.577349, -0.577349], abs=1e-5)
+
+
+def test_turns_outside_the_loop_belong_to_the_round_before_them() -> None:
+    sample = a_sample(1.0, ((1, 1, 1, 1),), turns={"number": (0, 1, 2, 0)})
+    step = a_step(a_recipe("eapo"), [a_group(sample, a_sample(0.0, run=2))])
+    assert step.rewards.turn[:4].tolist() == pytest.approx([0.995**2, 0.995, 1, 1])
+
+
+def test_what_turns_were_paid_is_all_that_their_rollout_scores() -> None:
+    chain = a_chain(reward={"name": "geometric", "gamma": 0.5})
+    step = a_step(chain, [rewarded([1.0, 0.5], rounds_of(2, 1))])
+    assert by_row(step.batch, step.advantage) == pytest.approx(
+        grpo(np.array([1.5, 0.5]))[:1] * 2 + [-0.707106], abs=1e-5
+    )
 
 
 # DCPO and SUPO ----------------------------------------------------------------------------------------------------

@@ -120,6 +120,12 @@ def test_imitation_keeps_what_went_well_and_at_most_so_many() -> None:
     assert (seen.batch.reward >= 0.5).all()
 
 
+def test_statistics_may_be_over_some_of_the_rollouts() -> None:
+    seen = seen_by(a_chain(select={"name": "rollout-sample", "count": 3}), [rewarded([1.0, 0.0] * 3), rewarded([0.0])])
+    assert np.bincount(seen.batch.rollout_group).tolist() == [3, 1]
+    assert "unselected" in seen.fates.values()
+
+
 def test_rows_without_credit_may_leave_the_averages_too() -> None:
     what = rows_given(rewarded([1.0, 0.0]), advantage=0.0)
     what.advantage[what.batch.token_row == 1] = -2

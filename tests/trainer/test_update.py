@@ -277,6 +277,14 @@ def test_every_sampled_token_is_trained_exactly_once_and_no_context_ever() -> No
         assert mine.tolist() == [10, 11, 12, 13, 14, 15]
 
 
+def test_as_released_the_last_segment_trains_again_what_it_keeps() -> None:
+    chain = a_chain(view={"name": "surviving"})
+    with pytest.raises(InvalidInput, match="behaviour as sampled, which 2 rows do not have"):
+        a_step(chain, [edited()])
+    ready = a_step(chain, [edited()], mode="decoupled")
+    assert ready.batch.token_id[ready.batch.token_rollout == 0].tolist() == [10, 11, 12, 13, 10, 11, 14, 15]
+
+
 def test_the_gradient_of_the_parts_is_that_of_the_whole_episode() -> None:
     """SUPO's theorem 3.2: a token's log-probability counts once, whichever span it is in."""
     chain = a_chain(advantage={"name": "constant"}, surrogate={"name": "reinforce"}, weight={"name": "row-sum"})

@@ -22,6 +22,11 @@ class Successes(Options):
     """Rollouts of a group, drawn if there are more. None: any number."""
 
 
+class RolloutSample(Options):
+    count: Annotated[int, Field(ge=1)] = 12
+    """Rollouts of a group at most."""
+
+
 def informative(options: Informative, given: GroupsGiven) -> tuple[Sequence[Group], State]:
     """Groups whose rewards differ: of the others, statistics over rollouts say nothing."""
     return [group for group in given.groups if _differ(group, options.epsilon)], no_state()
@@ -33,6 +38,11 @@ def successes(options: Successes, given: GroupsGiven) -> tuple[Sequence[Group], 
     return [group for group in kept if group.samples], no_state()
 
 
+def rollout_sample(options: RolloutSample, given: GroupsGiven) -> tuple[Sequence[Group], State]:
+    """Statistics are then over the rollouts that were drawn."""
+    return [replace(group, samples=_drawn(group.samples, options.count, given)) for group in given.groups], no_state()
+
+
 def _differ(group: Group, epsilon: float) -> bool:
     known = [s.episode.reward for s in group.samples if s.episode.reward is not None]
     return bool(known) and max(known) - min(known) > epsilon
@@ -40,10 +50,14 @@ def _differ(group: Group, epsilon: float) -> bool:
 
 def _best(options: Successes, group: Group, given: GroupsGiven) -> tuple[Sample, ...]:
     good = [s for s in group.samples if s.episode.reward is not None and s.episode.reward >= options.least]
-    if options.most is None or len(good) <= options.most:
-        return tuple(good)
-    drawn: list[int] = given.rng.choice(len(good), options.most, replace=False).tolist()
-    return tuple(good[n] for n in sorted(drawn))
+    return tuple(good) if options.most is None else _drawn(good, options.most, given)
+
+
+def _drawn(samples: Sequence[Sample], most: int, given: GroupsGiven) -> tuple[Sample, ...]:
+    if len(samples) <= most:
+        return tuple(samples)
+    drawn: list[int] = given.rng.choice(len(samples), most, replace=False).tolist()
+    return tuple(samples[n] for n in sorted(drawn))
 
 
 PLUGINS = (
@@ -58,5 +72,14 @@ PLUGINS = (
     ),
     Plugin(
         "successes", Seam.SELECT, "rejection sampling fine-tuning", successes, Successes, stage="groups", draws=True
+    ),
+    Plugin(
+        "rollout-sample",
+        Seam.SELECT,
+        "MemAct (DCPO), released code: statistics after sampling",
+        rollout_sample,
+        RolloutSample,
+        stage="groups",
+        draws=True,
     ),
 )

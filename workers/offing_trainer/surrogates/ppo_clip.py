@@ -38,16 +38,11 @@ def ppo_clip(options: PpoClip, given: LossGiven) -> Loss:
 
 def gspo(options: Gspo, given: LossGiven) -> Loss:
     """The ratio is exp of the sequence's mean log-ratio; every token's advantage and weight are its own."""
-    _, of = np.unique(given.batch.token_row if options.over == "rows" else _turns(given), return_inverse=True)
+    _, of = np.unique(given.batch.token_row if options.over == "rows" else given.batch.token_turn, return_inverse=True)
     ratio, share = sequence_ratios(given, of)
     found = clipped(ratio.value[of], given.advantage, options.low, options.high)
     pulled = sums(given.weight * found.slope, of, len(share)) * ratio.moves * share
     return Loss(float(given.weight @ found.value), pulled[of], figures=_held(found, given))
-
-
-def _turns(given: LossGiven) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """A turn in a row that is trained twice is two."""
-    return given.batch.token_turn + given.batch.turns * given.batch.token_row
 
 
 def _held(found: Clipped, given: LossGiven) -> dict[str, float]:
