@@ -64,6 +64,8 @@ class Settings(BaseSettings):
     slice_turns: Annotated[int, Field(ge=1)] = 64
     """Turns after which a worker hands a run back to the queue."""
     slice_seconds: Annotated[float, Field(gt=0)] = 60
+    workers: Annotated[int, Field(ge=0)] = 0
+    """Worker processes that `offing up` starts. 0: one a core, four at most."""
     worker_concurrency: Annotated[int, Field(ge=1)] = 200
     """Runs that one worker process advances at once."""
     pool_size: Annotated[int, Field(ge=2)] = 16

@@ -53,8 +53,6 @@ async def shipped(parts: set[str], servers: Servers) -> list[Figure]:
             figures += await long_run(one, servers)
         if "supersteps" in parts:
             figures += await supersteps(one, servers)
-        if "rollouts" in parts:
-            figures += await rollouts_a_second(one)
         if "flows" in parts:
             figures += await flow_accuracy(one)
         if "rounds" in parts:
@@ -62,6 +60,11 @@ async def shipped(parts: set[str], servers: Servers) -> list[Figure]:
         if "record" in parts:
             figures += await bytes_a_token(one, servers.owner_url)
     return figures
+
+
+async def collecting(servers: Servers) -> list[Figure]:
+    async with client(servers) as one:
+        return await rollouts_a_second(one)
 
 
 async def waiting(servers: Servers) -> list[Figure]:
@@ -72,9 +75,12 @@ async def waiting(servers: Servers) -> list[Figure]:
 def main() -> None:
     parts, about = set(sys.argv[1:]) or set(PARTS), machine()
     figures: list[Figure] = []
-    if parts - {"waiting", "ask", "engine", "export"}:
+    if parts - {"rollouts", "waiting", "ask", "engine", "export"}:
         with measured_stack() as servers:
             figures += asyncio.run(shipped(parts, servers))
+    if "rollouts" in parts:
+        with measured_stack(workers=0) as servers:
+            figures += asyncio.run(collecting(servers))
     if "waiting" in parts:
         with measured_stack(OFFING_WORKER_CONCURRENCY=str(RUNS)) as servers:
             figures += asyncio.run(waiting(servers))

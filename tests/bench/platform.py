@@ -17,7 +17,7 @@ from offing.core.model import EngineChoice
 from offing.core.run import Budget
 from offing.core.step import Step, StepKind
 from offing.local.servers import Servers
-from offing.local.stack import working_stack
+from offing.local.stack import worker_processes, working_stack
 from offing.services.graphs import installed
 from offing.services.runs import RunRequest, submit
 from offing.settings import load_settings
@@ -31,14 +31,18 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def measured_stack(**environment: str) -> Generator[Servers]:
-    """Durable embedded servers and one worker with shipped settings but for `environment`."""
+def measured_stack(workers: int = 1, **environment: str) -> Generator[Servers]:
+    """Durable embedded servers and workers with shipped settings but for `environment`.
+
+    `workers` 0: as many processes as `offing up` starts on this machine.
+    """
     with tempfile.TemporaryDirectory(prefix="offing-bench-") as home:
         wanted = {"OFFING_HOME": home, "OFFING_GRAPHS": NAMES, "PYTHONPATH": str(ROOT), **environment}
         before = {name: os.environ.get(name) for name in wanted}
         os.environ.update(wanted)
         try:
-            with working_stack(load_settings(None), hooks()) as servers:
+            settings = load_settings(None)
+            with working_stack(settings, hooks(), workers=workers or worker_processes(settings)) as servers:
                 yield servers
         finally:
             for name, value in before.items():

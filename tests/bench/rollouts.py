@@ -1,4 +1,6 @@
-"""Collecting rollouts: how many a second, a thousand open at once, with shipped settings and one worker process."""
+"""Collecting rollouts: how many a second, a thousand open at once, with shipped settings and as many worker processes
+as `offing up` starts.
+"""
 
 import asyncio
 import time

@@ -58,7 +58,7 @@ def start(home: Path, **environment: str) -> Up:
         stderr=subprocess.STDOUT,
         text=True,
         cwd=home,
-        env={**os.environ, "OFFING_HOME": str(home / "data"), "OFFING_PORT": "0", **environment},
+        env={**os.environ, "OFFING_HOME": str(home / "data"), "OFFING_PORT": "0", "OFFING_WORKERS": "1", **environment},
     )
     up = Up(process, home / "data")
     Thread(target=_read, args=(up,), daemon=True).start()
@@ -74,6 +74,11 @@ def _read(up: Up) -> None:
 
 def gone(family: list[psutil.Process]) -> bool:
     return all(not p.is_running() or p.status() == psutil.STATUS_ZOMBIE for p in family)
+
+
+def programs(up: Up) -> tuple[str, ...]:
+    note = read_note(layout(up.home))
+    return tuple(note.programs) if note else ()
 
 
 def end(up: Up) -> None:
@@ -152,6 +157,18 @@ def test_ctrl_c_stops_everything_and_leaves_nothing(tmp_path: Path) -> None:
     assert read_note(layout(up.home)) is None
     said = [line for line in up.lines if line.startswith("stopping")]
     assert said == ["stopping worker", "stopping api", "stopping postgres", "stopping valkey"]
+
+
+def test_more_workers_start_once_the_page_is_there_and_stop_with_it(tmp_path: Path) -> None:
+    up = start(tmp_path, OFFING_WORKERS="2")
+    up.link()
+    assert eventually(lambda: "worker-2" in programs(up), READY_SECONDS)
+    assert up.lines.index("starting worker-2") > up.lines.index("Ctrl-C stops everything.")
+    family = up.family()
+    assert sum("offing_workers" in p.cmdline() for p in family) == 2
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(40) == 0
+    assert gone(family)
 
 
 def test_ctrl_c_during_the_start_stops_what_has_started(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from offing.core.model import EngineChoice
 from offing.core.run import Budget
 from offing.local.background import status
 from offing.local.servers import Servers
-from offing.local.stack import working_stack
+from offing.local.stack import worker_processes, working_stack
 from offing.models.discover import default_choice
 from offing.sdk import Graph
 from offing.services import rollouts, tasks
@@ -84,7 +84,8 @@ def run(wanted: Wanted, as_json: bool) -> int:
     engines = {**engines_of(wanted.engines, graph), **policies_of(wanted.policies)}
     scorers = [scorer_of(text) for text in wanted.scorers] or None
     specs, ours = _tasks(wanted), status(settings).pid is None
-    with progress, working_stack(settings, hooks(), say=progress.say) as servers:
+    workers = worker_processes(settings) if wanted.wait else 1
+    with progress, working_stack(settings, hooks(), say=progress.say, workers=workers) as servers:
         seen = asyncio.run(_collect(wanted, graph, engines, scorers, specs, servers, settings, progress))
     _print(seen, as_json)
     if ours and not wanted.wait:

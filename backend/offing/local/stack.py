@@ -1,4 +1,4 @@
-"""The whole product on one machine: servers, migrations, API with page, one worker, an engine where there are policies.
+"""The whole product on one machine: servers, migrations, API with page, workers, an engine where there are policies.
 
 The only home of what `offing up` and a command that needs a worker do. What migrates and what makes
 a login link come in as callables, since this room knows neither tables nor sessions.
@@ -24,6 +24,9 @@ from offing.settings import Settings
 
 ENGINE = "engine"
 """The policy engine's name among the programs, where there are policies."""
+
+MOST_WORKERS = 4
+"""Processes that are started unasked: each holds some 100 MB, and Postgres needs cores too."""
 
 READY_SECONDS = 180.0
 """How long a second `up` waits for the first to be ready."""
@@ -87,6 +90,8 @@ def _run(
             write_note(paths, replace(note, programs=supervisor.names))
             say(f"Offing is ready. Open {hooks.login_link(servers, page)}")
             say("Ctrl-C stops everything.")
+            supervisor.start(further_workers(settings, paths, servers, echo))
+            write_note(paths, replace(note, programs=supervisor.names))
             return 0 if supervisor.watch(asked) else 1
     except Unavailable:
         if asked.is_set():
@@ -141,31 +146,31 @@ def _ready_note(paths: Layout) -> Note:
 
 
 @contextmanager
-def working_stack(settings: Settings, hooks: Hooks, *, say: Say = silent) -> Generator[Servers]:
-    """Servers, migrations and a worker for one command; shares those of a running stack.
+def working_stack(settings: Settings, hooks: Hooks, *, say: Say = silent, workers: int = 1) -> Generator[Servers]:
+    """Servers, migrations and workers for one command; shares those of a running stack.
 
-    The worker writes to `<home>/logs/worker.log`. All that was started here is stopped at the end, when no other
+    The workers write to `<home>/logs/worker.log`. All that was started here is stopped at the end, when no other
     command uses it any more.
     """
     paths = prepare(settings.home)
     part = take_part(paths)
     if isinstance(part, Guest):
-        with part.door, _with_worker(settings, part.paths, hooks, Supervisor(say), part.note) as servers:
+        with part.door, _with_workers(settings, part.paths, hooks, Supervisor(say), part.note, workers) as servers:
             yield servers
         return
     supervisor = Supervisor(say)
     with (
         Door(paths.door) as door,
         running_servers(settings, paths, part, supervisor),
-        _with_worker(settings, paths, hooks, supervisor, None) as servers,
+        _with_workers(settings, paths, hooks, supervisor, None, workers) as servers,
     ):
         yield servers
         wait_for_guests(door, say)
 
 
 @contextmanager
-def _with_worker(
-    settings: Settings, paths: Layout, hooks: Hooks, supervisor: Supervisor, host: Note | None
+def _with_workers(
+    settings: Settings, paths: Layout, hooks: Hooks, supervisor: Supervisor, host: Note | None, workers: int
 ) -> Generator[Servers]:
     servers = addresses(settings, paths)
     hooks.migrate(servers)
@@ -177,7 +182,8 @@ def _with_worker(
     watch = threading.Thread(target=supervisor.watch, args=(asked,), name="offing-watch", daemon=True)
     try:
         settings = with_engine(settings, paths, name := f"{ENGINE}-{os.getpid()}")
-        ours = [worker(settings, paths, servers, None, name=f"worker-{os.getpid()}")]
+        names = [f"worker-{os.getpid()}" + (f"-{n}" if n else "") for n in range(workers)]
+        ours = [worker(settings, paths, servers, None, name=name) for name in names]
         supervisor.start(ours + engines(settings, paths, child_environment(settings, servers), None, name))
         watch.start()
         yield servers
@@ -214,6 +220,17 @@ def worker(settings: Settings, paths: Layout, servers: Servers, echo: Echo | Non
         log=paths.logs / "worker.log",
         echo=echo,
     )
+
+
+def worker_processes(settings: Settings) -> int:
+    """How many `offing up` runs. One process's Python work stays on one core, whatever its threads."""
+    return settings.workers or min(os.cpu_count() or 1, MOST_WORKERS)
+
+
+def further_workers(settings: Settings, paths: Layout, servers: Servers, echo: Echo | None) -> list[Process]:
+    """All but the first, which alone the page waits for."""
+    names = [f"worker-{n}" for n in range(2, worker_processes(settings) + 1)]
+    return [worker(settings, paths, servers, echo, name) for name in names]
 
 
 def child_environment(settings: Settings, servers: Servers) -> dict[str, str]:
