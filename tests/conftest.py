@@ -16,6 +16,8 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 import redis
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling, Scheduling
 
 from offing.local import Servers, local_servers
 from offing.local.datadir import Lock, prepare
@@ -31,7 +33,7 @@ TOGETHER = ("chaos", "e2e", "engine")
 """Rooms whose tests share a process: they disturb one another, or share what takes long to set up. Elsewhere, a file's
 tests do."""
 
-LONGEST = ("chaos", "e2e", "local/test_up.py", "workers", "local", "engine", "api", "graphs", "models", "storage")
+LONGEST = ("chaos", "e2e", "workers/test_flows", "local", "workers", "trainer", "engine", "api", "graphs", "models")
 """Where the long tests are. What is long begins first, so that no process has to wait for another at the end."""
 
 
@@ -47,19 +49,23 @@ def pytest_configure() -> None:
         del os.environ[name]
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Under `-n` tests go to processes in groups, long ones first."""
-    if not hasattr(config, "workerinput"):
-        return
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=_turn)
+    """Under `-n`, long ones first."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=_turn)
 
 
-def _group(item: pytest.Item) -> str:
-    where = item.path.relative_to(HERE)
-    return where.parts[0] if where.parts[0] in TOGETHER else str(where)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    return Grouped(config, log)
+
+
+class Grouped(LoadScopeScheduling):
+    """Gives processes whole files of tests, and whole rooms of those in TOGETHER."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        room = file.removeprefix("tests/").partition("/")[0]
+        return room if room in TOGETHER else file
 
 
 def _turn(item: pytest.Item) -> int:

@@ -24,6 +24,9 @@ from tests.api.hands import Hands
 
 GRAPHS = "tests.api.graphs:quiet"
 
+PATIENCE = 30.0
+"""Seconds for an answer, which a busy machine gives late."""
+
 
 @dataclass
 class Api:
@@ -100,9 +103,9 @@ async def api(settings: Settings, other_tenant: UUID, app_url: str) -> AsyncIter
         mine = await access.create_key(database, LOCAL_TENANT, "mine")
         theirs = await access.create_key(database, other_tenant, "theirs")
         async with (
-            httpx.AsyncClient(base_url=base, headers=bearer(mine.key)) as http,
-            httpx.AsyncClient(base_url=base, headers=bearer(theirs.key)) as other,
-            httpx.AsyncClient(base_url=base) as nobody,
+            httpx.AsyncClient(base_url=base, headers=bearer(mine.key), timeout=PATIENCE) as http,
+            httpx.AsyncClient(base_url=base, headers=bearer(theirs.key), timeout=PATIENCE) as other,
+            httpx.AsyncClient(base_url=base, timeout=PATIENCE) as nobody,
         ):
             hands = Hands(database, LOCAL_TENANT, app.state.parts.live)
             yield Api(base, app, http, other, nobody, other_tenant, database, hands, LOCAL_TENANT, {"mine": mine.key})

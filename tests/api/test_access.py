@@ -12,7 +12,7 @@ import pytest
 from offing.core.errors import InvalidInput, NotFound
 from offing.services import access
 from offing.storage.migrate import LOCAL_TENANT
-from tests.api.conftest import Api, bearer
+from tests.api.conftest import PATIENCE, Api, bearer
 
 RUN = {"question": "Why is the sea salt?", "graph": "quiet"}
 
@@ -21,7 +21,7 @@ RUN = {"question": "Why is the sea salt?", "graph": "quiet"}
 async def logged_in(api: Api) -> AsyncGenerator[tuple[httpx.AsyncClient, str]]:
     """A browser with a session, and its CSRF token."""
     link = await access.create_login_link(api.database, LOCAL_TENANT, api.base)
-    async with httpx.AsyncClient(base_url=api.base) as browser:
+    async with httpx.AsyncClient(base_url=api.base, timeout=PATIENCE) as browser:
         assert (await browser.get(link)).status_code == 303
         yield browser, (await browser.get("/api/v1/session")).json()["csrf_token"]
 

@@ -136,7 +136,7 @@ async def test_followers_survive_the_death_of_redis_and_hear_again_from_the_next
         await until(follower, lambda n: isinstance(n, Look), seconds=1)
         began = time.monotonic()
         await bus.steps(TENANT, RUN, [a_step(2)])
-        assert time.monotonic() - began < 0.2
+        assert time.monotonic() - began < 0.45
         began = time.monotonic()
         await anext(follower)
         assert time.monotonic() - began < 1.5
@@ -163,7 +163,7 @@ async def test_a_redis_that_hangs_costs_a_publisher_half_a_second_and_then_nothi
         for n in range(100):
             await bus.steps(TENANT, RUN, [a_step(n)])
             assert await bus.now(TENANT, RUN) is None
-        assert time.monotonic() - began < 0.2
+        assert time.monotonic() - began < 0.45
         valkey.signal(signal.SIGCONT)
 
 

@@ -98,10 +98,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 def test_the_link_signs_a_browser_in_once(running: Up) -> None:
     link = running.link()
-    with httpx.Client() as browser:
+    with httpx.Client(timeout=30) as browser:
         assert browser.get(link).status_code in (200, 303)
         assert browser.cookies
-    with httpx.Client() as another:
+    with httpx.Client(timeout=30) as another:
         another.get(link)
         assert not another.cookies
 

@@ -70,9 +70,9 @@ def test_signs_decimal_points_and_letters_do_matter(one: str, other: str) -> Non
 
 @pytest.mark.parametrize("piece", ["*a ", "[", "<a", "`", "\n# ", "   ", "**a* "])
 def test_an_answer_without_end_is_read_at_once(piece: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     plain(piece * 200_000)
-    assert time.monotonic() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def test_any_accepted_answer_will_do_and_an_empty_one_never_does() -> None:

@@ -88,8 +88,8 @@ async def test_refusals_carry_their_reason() -> None:
 
 
 async def test_many_readers_work_at_once(misbehaving: tuple[str, ...]) -> None:
-    async with Readers(2, patience=1.5, command=misbehaving) as readers:
+    async with Readers(2, patience=2.5, command=misbehaving) as readers:
         began = time.monotonic()
         results = await asyncio.gather(*(readers.read("hang", b"") for _ in range(2)), return_exceptions=True)
         assert all(isinstance(r, Refused) for r in results)
-        assert time.monotonic() - began < 2.8
+        assert time.monotonic() - began < 4.8

@@ -50,11 +50,11 @@ def test_an_exporter_that_is_not_here_is_named_with_the_remedy() -> None:
 def test_without_an_exporter_nothing_is_installed_and_a_span_costs_microseconds() -> None:
     assert setup_tracing("offing", {}) is False
     assert traceparent() is None
-    started = time.perf_counter()
+    started = time.thread_time()
     for _ in range(1000):
         with span("x", {"offing.run.id": "r"}):
             pass
-    assert (time.perf_counter() - started) / 1000 < 0.0005
+    assert (time.thread_time() - started) / 1000 < 0.0005
 
 
 def test_a_trace_goes_on_in_another_process_through_its_traceparent(spans: InMemorySpanExporter) -> None:

@@ -82,10 +82,10 @@ def test_anything_else_is_refused(expression: str) -> None:
     ],
 )
 def test_what_has_no_value_or_too_large_a_one_is_refused_at_once(expression: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(ToolFailed) as failure:
         evaluate(expression)
-    assert time.monotonic() - began < 0.5
+    assert time.thread_time() - began < 0.5
     assert failure.value.message
 
 

@@ -1,7 +1,7 @@
 """Questions are read back as what was written."""
 
 from random import Random
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from hypothesis import given, settings
@@ -79,6 +79,6 @@ def test_spacing_does_not_matter() -> None:
     ],
 )
 def test_hostile_text_takes_no_long_time(text: str) -> None:
-    began = perf_counter()
+    began = thread_time()
     read(text)
-    assert perf_counter() - began < 1.0
+    assert thread_time() - began < 1.0
