@@ -94,6 +94,13 @@ def test_with_more_rollouts_than_rows_each_gives_at_most_one() -> None:
     assert len(rollouts) == 4
 
 
+def test_any_segment_of_any_rollout_may_be_the_one() -> None:
+    group = rewarded([1.0, 0.0], [((2,),) * 3] * 2)
+    drawn = Counter(int(sampled(1, group, seed=seed)[0]) for seed in range(300))
+    assert set(drawn) == set(range(6))
+    assert min(drawn.values()) > 25
+
+
 def test_a_row_that_is_trained_twice_is_there_twice() -> None:
     chain = a_chain(select={"name": "segment-sample", "count": 4}, weight={"name": "row-mean"})
     step = a_step(chain, [rewarded([1.0, 0.0])])
@@ -135,6 +142,6 @@ def test_rows_without_credit_may_leave_the_averages_too() -> None:
 def test_selections_see_what_those_before_them_left() -> None:
     cut = a_sample(0.0, rounds_of(3)[0], run=3, outcome="truncated")
     chain = a_chain(select=[{"name": "overlong"}, {"name": "segment-sample", "count": 5}])
-    step = a_step(chain, [a_group(a_sample(1.0, run=1), a_sample(0.0, run=2), cut)])
+    step = a_step(chain, [a_group(cut, a_sample(1.0, run=1), a_sample(0.0, run=2))])
     assert step.batch.rows == 5
-    assert set(step.batch.row_rollout.tolist()) == {0, 1}
+    assert set(step.batch.row_rollout.tolist()) == {1, 2}

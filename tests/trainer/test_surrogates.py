@@ -99,6 +99,13 @@ def test_the_clip_takes_the_smaller_of_the_two_and_stops_the_gradient() -> None:
     )
 
 
+def test_tokens_without_weight_are_not_counted_as_clipped() -> None:
+    what = given()
+    assert loss("ppo-clip", what).figures["clip_high"] > 0
+    unweighted = moved(what, weight=np.zeros(what.batch.tokens))
+    assert loss("ppo-clip", unweighted).figures == {"clip_low": 0, "clip_high": 0}
+
+
 def test_on_the_policy_that_sampled_the_ratio_is_one_and_nothing_is_clipped() -> None:
     what = given(by=0.0)
     found = loss("ppo-clip", moved(what, logp=what.batch.behaviour))

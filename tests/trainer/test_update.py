@@ -1,6 +1,6 @@
 """A whole step: what becomes of groups, and that nothing depends on how the work is cut up."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from offing_trainer.learner.contract import Forwarded
 from offing_trainer.seam import (
     Advantage,
     AdvantageGiven,
+    GroupsGiven,
     Options,
     Plugin,
     Seam,
@@ -38,6 +39,7 @@ from tests.trainer.builders import (
     random_groups,
     rewarded,
     seen_by,
+    slope,
 )
 from tests.unit.exports.builders import an_episode, packed
 
@@ -100,6 +102,19 @@ def test_the_order_of_rollouts_changes_nothing(name: str) -> None:
         sums = np.bincount(ready.batch.only(ready.live).token_row, slopes)
         found.append(dict(zip(ready.batch.only(ready.live).row, sums.tolist(), strict=True)))
     assert found[0] == pytest.approx(found[1], abs=1e-12)
+
+
+def test_the_derivatives_of_a_chain_are_those_of_its_value() -> None:
+    terms = [{"name": "kl-ref", "coefficient": 0.3}, {"name": "entropy", "coefficient": 0.2}]
+    chain = a_chain(regularise=terms)
+    ready = a_step(chain, random_groups(1, groups=1), by=0.2)
+    logp, rows = drifted(ready.batch, 3, 0.3), np.arange(ready.batch.rows)
+    entropy = np.linspace(0.1, 2, ready.batch.tokens)
+    loss = loss_of(chain, ready, 0)
+    found = loss(rows, Forwarded(logp, entropy))
+    assert np.allclose(found.dlogp, slope(lambda at: loss(rows, Forwarded(at, entropy)).value, logp), atol=1e-7)
+    assert found.dentropy is not None
+    assert found.dentropy.tolist() == pytest.approx((-0.2 * ready.weights[0]).tolist())
 
 
 @pytest.mark.parametrize("deal", ["rollouts", "rows"])
@@ -190,6 +205,16 @@ def test_rows_without_a_gradient_are_not_forwarded_and_still_count() -> None:
     assert len(held.rows_of(0)) == 4
 
 
+def test_rows_that_a_critic_is_asked_about_are_forwarded_without_an_advantage_too() -> None:
+    chain = a_custom_chain(COUNTING, advantage={"name": "counting"}, modifiers=[{"name": "nothing"}])
+    assert len(a_step(chain, [rewarded([1.0, 0.0])]).rows_of(0)) == 2
+
+
+def test_modifiers_change_credit_one_after_the_other() -> None:
+    chain = a_custom_chain(advantage={"name": "constant"}, modifiers=[{"name": "plus-one"}, {"name": "twice"}])
+    assert a_step(chain, [rewarded([1.0])]).advantage.tolist() == [4.0] * 3
+
+
 def test_a_step_without_groups_is_no_step() -> None:
     for name in RECIPES:
         ready = a_step(a_recipe(name), [])
@@ -220,6 +245,14 @@ def test_in_decoupled_form_the_anchor_is_computed_and_behaviour_becomes_a_weight
     assert (ready.weights[0] * 6).tolist() == pytest.approx([1, np.exp(0.1), np.exp(0.2), np.exp(-0.3), 1.5, 1])
     found = derived(chain, ready, anchor)
     assert found.dlogp.tolist() == pytest.approx((-ready.weights[0] * ready.advantage).tolist())
+
+
+def test_rows_that_are_not_forwarded_weigh_as_if_nothing_had_changed() -> None:
+    chain = a_chain(weight=[{"name": "token-mean"}, {"name": "truncated-importance"}])
+    groups = [rewarded([1.0, 0.0]), rewarded([1.0, 1.0], key="g2", first=5)]
+    ready = a_step(chain, groups, by=0.3, mode="decoupled")
+    assert ready.weights[0][6:].tolist() == pytest.approx([1 / 12] * 6)
+    assert ready.weights[0][:6].tolist() != pytest.approx([1 / 12] * 6, abs=1e-4)
 
 
 def test_columns_that_are_missing_are_refused() -> None:
@@ -306,8 +339,20 @@ def surveyed(options: Options, given: SurveyGiven) -> State:
     return {"seen": {"rows": int(given.state.get("seen", {}).get("rows", 0)) + given.batch.rows}}
 
 
+def remembering(options: Options, given: GroupsGiven) -> tuple[Sequence[Group], State]:
+    return given.groups, {"met": {"groups": int(given.state.get("met", {}).get("groups", 0)) + len(given.groups)}}
+
+
+MODIFIERS: Mapping[str, Callable[[Options, AdvantageGiven, Floats], Floats]] = {
+    "nothing": lambda options, given, token: 0 * token,
+    "plus-one": lambda options, given, token: token + 1,
+    "twice": lambda options, given, token: token * 2,
+}
+
+
 def a_custom_chain(*plugins: Plugin, **seams: Any) -> Chain:
-    catalogue = by_name((*built_in(), *plugins))
+    modifiers = [Plugin(name, Seam.MODIFIER, "a test", apply) for name, apply in MODIFIERS.items()]
+    catalogue = by_name((*built_in(), *plugins, *modifiers))
     plain = {"advantage": {"name": "group-z"}, "weight": {"name": "token-mean"}, "surrogate": {"name": "reinforce"}}
     return chain_of(ChainConfig.model_validate(plain | seams), catalogue)
 
@@ -323,6 +368,12 @@ def test_what_a_plugin_remembers_is_given_to_it_at_the_next_step() -> None:
         state = measured(chain, prepared(chain, seen, {}, np.random.default_rng(0)), {}).state
     assert state == {"other": {"kept": True}, "count": {"steps": 2}}
     assert chain.tables == {"count"}
+
+
+def test_selections_of_groups_remember_one_after_the_other() -> None:
+    met = Plugin("met", Seam.SELECT, "a test", remembering, stage="groups", state=frozenset({"met"}))
+    chain = a_custom_chain(met, select=[{"name": "met"}, {"name": "met"}])
+    assert a_step(chain, [rewarded([1.0, 0.0])]).state == {"met": {"groups": 2}}
 
 
 def test_a_survey_sees_each_optimiser_step_before_its_loss_does() -> None:
