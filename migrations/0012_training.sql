@@ -7,7 +7,7 @@ create table app.train_job (
   tenant_id      uuid not null references app.tenant on delete cascade,
   kind           text not null check (kind in ('train', 'loop', 'prompts')),
   name           text not null,                  -- of the policy that it makes a version of
-  config         jsonb not null,                 -- as checked, defaults filled in
+  config         jsonb not null,                 -- as it was asked for, a recipe by its name
   config_sha256  text not null,
   seed           bigint not null,
   bound          timestamptz not null default clock_timestamp(),  -- groups that were complete by then
@@ -122,12 +122,18 @@ create table app.evaluation_result (
 -- The versions that new runs get ------------------------------------------------------------------------------------
 
 alter table app.policy_version
-  add column canary_share double precision check (canary_share > 0 and canary_share <= 1);  -- null: no canary
+  add column canary_share double precision check (canary_share > 0 and canary_share <= 1),  -- null: no canary
+  add column canary_since timestamptz;
 update app.policy_version v set state = 'candidate'
  where state = 'canary' and exists (select from app.policy_version o where o.tenant_id = v.tenant_id and o.name = v.name
                                        and o.state = 'canary' and o.version > v.version);
 create unique index policy_version_active on app.policy_version (tenant_id, name) where state = 'active';
 create unique index policy_version_canary on app.policy_version (tenant_id, name) where state = 'canary';
+
+create function app.canaries() returns table (tenant uuid, name text) language sql security definer
+set search_path = pg_catalog, app as $$
+  select tenant_id, name from app.policy_version where state = 'canary'
+$$;
 
 select app.protect(t) from unnest(array['app.train_job', 'app.train_metric', 'app.train_state', 'app.train_event',
   'app.evaluation', 'app.evaluation_result']::regclass[]) as t;

@@ -1,5 +1,6 @@
 """A home of its own for each test's jobs, on the session's servers."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,7 +17,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: t
 @pytest.fixture
 async def bench(app_url: str, owner_url: str, tmp_path: Path) -> AsyncIterator[Bench]:
     async with Database(app_url, most=4) as database:
-        yield Bench(database, owner_url, tmp_path)
+        yield Bench(database, owner_url, tmp_path, asyncio.get_running_loop())
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """Jobs over stored rollouts with a tiny policy of random weights; a test states only what matters to it."""
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +17,9 @@ from offing.storage.pool import Database
 from offing.storage.training_jobs import JobRow
 from offing_engine.folder import tokenizer_sha256, weights_sha256
 from offing_engine.small import new_policy
+from offing_trainer.chain import chain_for
+from offing_trainer.config import config_of
+from offing_trainer.job.inspecting import Found, inspected
 from offing_trainer.job.process import run_one
 from offing_trainer.job.running import Room
 from offing_trainer.job.trainee import begin
@@ -45,6 +50,7 @@ class Bench:
     database: Database
     owner_url: str
     home: Path
+    loop: asyncio.AbstractEventLoop | None = None
     phases: list[str] = field(default_factory=list[str])
 
     @property
@@ -67,17 +73,46 @@ class Bench:
         return f"{row.name}@{row.version}"
 
     async def groups(
-        self, count: int, *, size: int = 2, first: int = 0, rewards: tuple[float, ...] = (1.0, 0.0), **group: Any
+        self,
+        count: int,
+        *,
+        size: int = 2,
+        first: int = 0,
+        rewards: tuple[float, ...] = (1.0, 0.0),
+        told: Callable[[int, int], list[A]] | None = None,
     ) -> list[UUID]:
         """Complete groups, a minute apart, each with rollouts of these rewards in turn."""
         collected, made = Collected(self.database, LOCAL_TENANT, self.owner_url), list[UUID]()
         for nth in range(first, first + count):
-            made.append(collected.group(size=size, **group))
+            made.append(collected.group(size=size))
             for member in range(size):
-                told = [A(f"turn {nth} {member} {turn}"[: 6 + member]) for turn in range(1 + member % 2)]
-                await collected.rollout(*told, group=made[-1], member=member, reward=rewards[member % len(rewards)])
+                turns = (told or _told)(nth, member)
+                await collected.rollout(*turns, group=made[-1], member=member, reward=rewards[member % len(rewards)])
             self.complete(made[-1], nth)
         return made
+
+    def pin(self, group: UUID, policy: str) -> None:
+        """As a collector that was asked for this version of the planner."""
+        name, _, version = policy.partition("@")
+        with psycopg.connect(self.owner_url, autocommit=True) as owner:
+            owner.execute(
+                "update app.rollout_group set policies = jsonb_build_object('planner', "
+                "(select id from app.policy_version where name = %s and version = %s)) where id = %s",
+                (name, int(version), group),
+            )
+
+    def later(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do something from a job's thread on the loop, and wait for it."""
+        assert self.loop is not None
+        asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+
+    def folder(self, job: UUID) -> Path:
+        return self.home / "training" / str(job)
+
+    async def inspected(self, job: JobRow) -> Found:
+        config = config_of(job.config)
+        policy = await policies.named(self.database, LOCAL_TENANT, config.policy)
+        return await inspected(self.database, LOCAL_TENANT, config, chain_for(config), policy)
 
     def complete(self, group: UUID, minutes: int, state: str = "complete") -> None:
         with psycopg.connect(self.owner_url, autocommit=True) as owner:
@@ -97,6 +132,10 @@ class Bench:
     async def ledger(self, job: UUID) -> dict[str, int]:
         async with self.database.transaction(LOCAL_TENANT) as connection:
             return await training_jobs.ledger_counts(connection, job)
+
+
+def _told(nth: int, member: int) -> list[A]:
+    return [A(f"turn {nth} {member} {turn}"[: 6 + member]) for turn in range(1 + member % 2)]
 
 
 def with_room(bench: Bench, **what: Any) -> Room:

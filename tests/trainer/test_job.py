@@ -1,13 +1,22 @@
 """A job from its configuration to a registered version, on a real store with tiny weights."""
 
+from collections.abc import Callable
 from pathlib import Path
+from threading import Event
+from uuid import UUID
 
 import orjson
+import pytest
 
+from offing.core.errors import InvalidInput
 from offing.services import policies, training
 from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.training_jobs import JobRow
 from offing_engine.folder import weights_sha256
-from tests.trainer.jobs import Bench
+from offing_trainer.job.checkpoints import found
+from offing_trainer.job.sinks import About, opened
+from tests.storage.rollouts import A
+from tests.trainer.jobs import NO_GUARDS, TABLES, Bench, with_room
 
 
 async def test_a_job_trains_on_stored_groups_and_registers_a_candidate_with_its_lineage(bench: Bench) -> None:
@@ -28,3 +37,154 @@ async def test_a_job_trains_on_stored_groups_and_registers_a_candidate_with_its_
     assert all(m.value > 0 for m in figures)
     lines = (bench.home / "training" / str(job.id) / "metrics.jsonl").read_bytes().splitlines()
     assert [orjson.loads(line)["step"] for line in lines] == [1, 2, 3]
+
+
+async def test_short_and_stale_groups_are_noted_and_never_trained_on(bench: Bench) -> None:
+    await bench.policy()
+    await bench.policy(seed=1)
+    await bench.policy(seed=2)
+    old, fresh, short = await bench.groups(3)
+    bench.pin(old, "planner@1")
+    bench.pin(fresh, "planner@2")
+    bench.complete(short, 3, "short")
+    job = await bench.job(policy="planner@3")
+    done = await bench.run(job.id)
+    assert (done.state, done.error) == ("done", "")
+    assert await bench.ledger(job.id) == {"stale": 2, "kept": 2, "short_group": 2}
+    assert done.rollouts == 2
+
+
+async def test_a_job_whose_groups_teach_nothing_ends_without_a_version(bench: Bench) -> None:
+    await bench.policy()
+    await bench.groups(3, rewards=(1.0,))
+    done = await bench.run((await bench.job()).id)
+    assert (done.state, done.produced, done.step) == ("done", None, 0)
+    assert done.stop_reason == "too few groups whose rewards differ are left"
+
+
+async def test_a_step_waits_for_informative_groups(bench: Bench) -> None:
+    await bench.policy()
+    await bench.groups(3, rewards=(1.0,))
+    await bench.groups(1, first=3)
+    data = {"groups_per_step": 1, "minimum_informative_groups": 1, "most_groups_per_step": 8}
+    job = await bench.job(data=data)
+    done = await bench.run(job.id)
+    assert (done.step, done.groups) == (1, 4)
+    assert await bench.ledger(job.id) == {"kept": 2, "zero_advantage": 6}
+
+
+async def test_rows_of_another_tokenizer_fail_the_job_with_what_to_do(bench: Bench) -> None:
+    await bench.policy(tokenizer="another")
+    await bench.groups(1)
+    done = await bench.run((await bench.job()).id)
+    assert done.state == "failed"
+    assert "another tokenizer" in done.error
+    assert "data.batches" in done.error
+
+
+async def test_a_guard_goes_back_to_the_last_good_weights_and_registers_nothing(bench: Bench) -> None:
+    await bench.policy()
+    await bench.groups(8)
+    learner = {**TABLES["learner"], "learning_rate": 1e-2}
+    job = await bench.job(guards={**NO_GUARDS, "kl_limit": 1e-9}, learner=learner)
+    done = await bench.run(job.id)
+    assert (done.state, done.stop_reason, done.produced) == ("failed", "guard", None)
+    assert "distance to the sampling policy" in done.error
+    kinds = [event.kind for event in await training.events(bench.database, LOCAL_TENANT, job.id, None, 50)]
+    assert kinds == ["created", "guard"]
+
+
+async def test_a_guard_that_trips_later_names_the_checkpoint_before_the_update_that_it_condemns(bench: Bench) -> None:
+    await bench.policy()
+    await bench.groups(8)
+    learner = {**TABLES["learner"], "learning_rate": 0.3}
+    job = await bench.job(guards={**NO_GUARDS, "entropy_drop": 0.02, "entropy_rise": 0.02}, learner=learner)
+    done = await bench.run(job.id)
+    assert (done.state, done.stop_reason) == ("failed", "guard")
+    assert done.step >= 1
+    good = done.step - 1
+    assert f"weights of step {good}" in done.error
+    assert done.checkpoint == ("" if good == 0 else str(found(bench.folder(job.id), good)))
+
+
+async def test_a_paused_job_goes_on_and_a_cancelled_one_keeps_what_it_committed(bench: Bench) -> None:
+    await bench.policy()
+    await bench.groups(6)
+    job = await bench.job()
+    asked = iter([training.pause, training.cancel])
+
+    def ask(row: JobRow, phase: str, figures: object) -> None:
+        if phase == "moved":  # said on the thread that moves weights
+            bench.later(next(asked)(bench.database, LOCAL_TENANT, row.id))
+
+    room = with_room(bench, said=ask)
+    rested = await bench.run(job.id, room)
+    assert (rested.state, rested.step) == ("paused", 1)
+    await training.resume(bench.database, LOCAL_TENANT, job.id)
+    ended = await bench.run(job.id, room)
+    assert (ended.state, ended.step, ended.produced) == ("cancelled", 2, None)
+    assert await bench.ledger(job.id) == {"kept": 8}
+
+
+async def test_a_second_pass_trains_again_and_the_ledger_keeps_the_first_decision(bench: Bench) -> None:
+    await bench.policy()
+    await bench.groups(4)
+    job = await bench.job(data={**TABLES["data"], "passes": 2})
+    done = await bench.run(job.id)
+    assert (done.state, done.step, done.groups, done.round) == ("done", 4, 8, 2)
+    assert await bench.ledger(job.id) == {"kept": 8}
+
+
+async def test_text_without_tokens_is_imitated_and_refused_by_what_needs_log_probabilities(bench: Bench) -> None:
+    await bench.policy(tokenizer="")
+    await bench.groups(2, told=lambda nth, member: [A("w1 w2 w3", ids=False)])
+    sft = {"algorithm": "sft", "policy": "planner@1", "guards": NO_GUARDS,
+           "learner": TABLES["learner"], "data": {"groups_per_step": 2, "minimum_informative_groups": 0}}  # fmt: skip
+    job = await training.create(bench.database, LOCAL_TENANT, sft)
+    done = await bench.run(job.id)
+    assert (done.state, done.error) == ("done", "")
+    assert (await bench.ledger(job.id))["kept"] == 2
+    with pytest.raises(InvalidInput, match="algorithm sft"):
+        await bench.inspected(await bench.job(chain={}))
+
+
+async def test_what_a_job_would_find_is_counted_without_reading_tokens(bench: Bench) -> None:
+    await bench.policy()
+    *_, short = await bench.groups(5)
+    bench.complete(short, 9, "short")
+    seen = await bench.inspected(await bench.job())
+    assert (seen.complete, seen.short, seen.informative, seen.rollouts) == (4, 1, 4, 8)
+    assert (seen.steps, seen.reward, seen.outcomes) == (2, 0.5, {"answered": 8})
+    assert seen.turns == {"rl": 15}
+    assert sum(seen.lengths.values()) == 10
+
+
+async def test_a_hanging_and_a_failing_sink_hold_no_step_up(bench: Bench) -> None:
+    await bench.policy()
+    await bench.groups(4)
+    hung = Event()
+
+    class Hanging:
+        name = "hanging"
+
+        def write(self, step: int, metrics: object) -> None:
+            hung.wait(60)
+
+        def close(self) -> None: ...
+
+    def failing() -> Hanging:
+        raise RuntimeError("no server")
+
+    def makers(_names: object, _about: object) -> list[Callable[[], Hanging]]:
+        return [failing, Hanging]
+
+    job = await bench.job()
+    room = with_room(bench, makers=makers, closing_seconds=0.1)
+    done = await bench.run(job.id, room)
+    hung.set()
+    assert (done.state, done.step) == ("done", 2)
+
+
+def test_a_sink_that_there_is_not_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="grafana"):
+        opened(["grafana"], About(UUID(int=1), "p@1", {}, tmp_path))

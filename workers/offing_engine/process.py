@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,9 @@ from offing_engine.folder import is_adapter, version_name
 from offing_engine.scheduler import Engine, Limits
 
 DRAIN_SECONDS = 25
+
+WATCH_SECONDS = 1.0
+"""Between looks at the folder of policies."""
 
 log = logging.getLogger("offing.engine")
 
@@ -46,6 +50,8 @@ class Serving:
     limits: Limits = field(default_factory=Limits)
     ready_file: Path | None = None
     """Gets the pid when requests are taken."""
+    watched: Path | None = None
+    """A folder of policies: versions that are added to it later are loaded too. None: none is looked for."""
 
 
 def serve(serving: Serving) -> int:
@@ -56,6 +62,10 @@ def serve(serving: Serving) -> int:
         for name, folder in ordered(serving.policies):
             policy = engine.load(name, folder)
             log.info("serving %s, weights %s", name, policy.hashes.weights[:12])
+        stop = threading.Event()
+        if serving.watched is not None:
+            watch = (engine, serving.watched, stop)
+            threading.Thread(target=_watch, args=watch, name="offing-policies", daemon=True).start()
         app = App(engine, None if serving.unix else serving.token)
         config = uvicorn.Config(
             app,  # pyright: ignore[reportArgumentType]
@@ -69,8 +79,35 @@ def serve(serving: Serving) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _nothing)
         _Server(config, serving.ready_file).run(sockets=[listener])
+        stop.set()
         engine.stop()
     return 0
+
+
+def _watch(engine: Engine, folder: Path, stop: threading.Event) -> None:
+    """Loads versions as they appear."""
+    seen: dict[str, float] = {}
+    while not stop.wait(WATCH_SECONDS):
+        load_added(engine, folder, seen)
+
+
+def load_added(engine: Engine, folder: Path, seen: dict[str, float]) -> None:
+    """One look at a folder of policies. `seen`: when each was last changed, as the looks before found it.
+
+    What was tried is tried again only when it has changed: one that was unloaded stays away, and one that cannot be
+    loaded is told once.
+    """
+    for name, path in ordered(found_policies(folder)):
+        changed = path.stat().st_mtime
+        known = name in engine.policies or seen.get(name) == changed
+        seen[name] = changed
+        if known:
+            continue
+        try:
+            policy = engine.load(name, path)
+            log.info("serving %s, weights %s", name, policy.hashes.weights[:12])
+        except Exception as error:  # a broken folder must not end the looking
+            log.warning("%s cannot be served: %s", name, error)
 
 
 class _Server(uvicorn.Server):

@@ -162,3 +162,104 @@ def state_policy(policy: str, state: Literal["candidate", "canary", "active", "r
     from offing.cli.policy import change
 
     return change(policy, state)
+
+
+@policy.command(name="promote")
+def promote_policy(
+    policy: str,
+    *,
+    dataset: str | None = None,
+    greedy: Flag = False,
+    margin: float = 0.0,
+    confident: Flag = False,
+    kl_ceiling: float | None = None,
+    force: Flag = False,
+    json: Json = False,
+) -> int:
+    """Make POLICY, which is NAME@VERSION, the active one, if it does no worse than the one that is.
+
+    Parameters
+    ----------
+    dataset
+        Compare by evaluations on these tasks. None: the latest that both have.
+    greedy
+        Compare greedy evaluations only.
+    margin
+        How far below the active version its mean reward may lie.
+    confident
+        Judge by the lower end of the 95 % interval.
+    kl_ceiling
+        Nats a token that it may be from the policy it was trained from. None: any.
+    force
+        Whatever it is worth.
+    json
+        Print only JSON on standard output.
+    """
+    from offing.cli.promotion import Gate, promote
+
+    return promote(policy, Gate(dataset, greedy, margin, confident, kl_ceiling, force), json)
+
+
+@policy.command(name="evaluate")
+def evaluate_policy(
+    policy: str,
+    *,
+    dataset: str,
+    graph: str,
+    role: str = "planner",
+    form: str = "",
+    members: int = 1,
+    sampled: Flag = False,
+    seed: int = 0,
+    count: int = 200,
+    turns: int = 12,
+    engine: tuple[str, ...] = (),
+    json: Json = False,
+) -> int:
+    """Run POLICY, which is NAME@VERSION, on stored tasks and keep the results, for `offing policy promote`.
+
+    Parameters
+    ----------
+    dataset
+        Stored tasks that nothing was trained on.
+    graph
+        The graph that works on them.
+    role
+        The role that the policy answers.
+    form
+        In this form, such as compact.
+    members
+        Runs of each task.
+    sampled
+        At temperature 1. None: greedily.
+    seed
+        Versions that are compared need the same.
+    count
+        Tasks at most.
+    turns
+        Turns of a run at most.
+    engine
+        `role=engine` for other roles; or `all=…`.
+    json
+        Print only JSON on standard output.
+    """
+    from offing.cli.promotion import Evaluation, evaluate
+
+    wanted = Evaluation(policy, dataset, graph, role, form, members, not sampled, seed, count, turns, engine)
+    return evaluate(wanted, json)
+
+
+@policy.command(name="canary")
+def canary_policy(policy: str, *, share: float = 0.1) -> int:
+    """Let POLICY, which is NAME@VERSION, answer a share of the new runs that name the policy without a version."""
+    from offing.cli.promotion import canary
+
+    return canary(policy, share)
+
+
+@policy.command(name="rollback")
+def rollback_policy(name: str) -> int:
+    """One step back: the canary of NAME leaves; without one, the version before the active one is active again."""
+    from offing.cli.promotion import rollback
+
+    return rollback(name)

@@ -56,6 +56,7 @@ def serve(wanted: Wanted) -> int:
             wanted.threads,
             Limits(rows=wanted.most_rows, context=wanted.most_context),
             Path(ready) if ready else None,
+            folder,
         )
     )
 

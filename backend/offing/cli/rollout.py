@@ -213,10 +213,10 @@ async def _collect(
             default_engine=default_choice(),
             slice_turns=settings.slice_turns,
         )
-        return await _followed(database, made.batch.id, wanted.wait, progress)
+        return await followed(database, made.batch.id, wanted.wait, progress)
 
 
-async def _followed(database: Database, batch: UUID, to_the_end: bool, progress: Progress) -> SeenBatch:
+async def followed(database: Database, batch: UUID, to_the_end: bool, progress: Progress) -> SeenBatch:
     """The batch as it is, or, waited for, when all of its groups have ended."""
     told = ""
     while True:

@@ -10,12 +10,20 @@ from offing.local.datadir import Layout
 from offing.local.programs import Echo, Process, module
 from offing.settings import Settings
 
+POLICIES = "policies"
+"""In the home: where training jobs put versions when no other folder is named."""
+
 GRACE_SECONDS = 30.0
 """More than it takes to answer what it has begun."""
 
 
 def with_engine(settings: Settings, paths: Layout, name: str) -> Settings:
-    """`settings` with the address of an engine of our own; unchanged without policies, or with another's address."""
+    """`settings` with the address of an engine of our own; unchanged without policies, or with another's address.
+
+    Where no folder of policies is named, the one in the home is taken, if training has made it.
+    """
+    if settings.policies is None and (settings.home / POLICIES).is_dir():
+        settings = settings.model_copy(update={"policies": settings.home / POLICIES})
     if settings.policies is None or settings.engine_url:
         return settings
     return settings.model_copy(update={"engine_url": f"unix://{_socket(paths, name)}"})

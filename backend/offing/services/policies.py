@@ -3,6 +3,7 @@
 Weights are files on the engine's machine; here are their names, hashes and lineage.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping
 from uuid import UUID
@@ -15,6 +16,9 @@ from offing.storage.policy_versions import NewVersion, VersionRow
 from offing.storage.pool import Connection, Database
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+ACTIVE = "active"
+"""In place of a version: the one that is active when a run is made."""
 
 KINDS = ("full", "lora", "prompts")
 
@@ -101,6 +105,34 @@ async def pinned(connection: Connection, engines: Mapping[str, EngineChoice]) ->
             raise InvalidInput(f"policies.{role}", f"{choice.model} is marked as bad", remedy)
         found[role] = version.id
     return found
+
+
+async def resolved(connection: Connection, engines: Mapping[str, EngineChoice], key: UUID) -> dict[str, EngineChoice]:
+    """Engines with a number where a policy is named without one: `NAME@active`, or `NAME` alone.
+
+    The active version answers; for `NAME` alone, the canary does for its share of keys, always the same for a key. So
+    runs keep the version that they began with. Raises InvalidInput for a name without an active version.
+    """
+    return {role: await _resolved(connection, role, choice, key) for role, choice in engines.items()}
+
+
+async def _resolved(connection: Connection, role: str, choice: EngineChoice, key: UUID) -> EngineChoice:
+    name, at, version = choice.model.partition("@")
+    if choice.engine != "policy" or not name or (at and version != ACTIVE):
+        return choice
+    row = None if at else await _canary(connection, name, key)
+    row = row or await policy_versions.in_state(connection, name, "active")
+    if row is None:
+        remedy = f"Name a version, such as {name}@1, or promote one with `offing policy promote`."
+        raise InvalidInput(f"policies.{role}", f"{name} has no active version", remedy)
+    return choice.model_copy(update={"model": f"{row.name}@{row.version}"})
+
+
+async def _canary(connection: Connection, name: str, key: UUID) -> VersionRow | None:
+    """The canary, if this key falls into its share."""
+    row = await policy_versions.in_state(connection, name, "canary")
+    drawn = int.from_bytes(hashlib.blake2b(name.encode() + key.bytes, digest_size=8).digest(), "big") / 2**64
+    return row if row is not None and drawn < (row.canary_share or 0.0) else None
 
 
 async def page(

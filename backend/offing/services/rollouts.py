@@ -142,11 +142,13 @@ async def create(
         if request.idempotency_key:
             await connection.execute(runs.ONE_AT_A_TIME, (f"batch {request.idempotency_key}",))
             earlier = await groups.batch_before(connection, request.idempotency_key)
+        id = new_id()
+        engines = _engines_of(earlier[0]) if earlier else await policies.resolved(connection, engines, id)
         versions = await policies.pinned(connection, engines)
         found = await tasks.by_ids(connection, wanted)
         scorers = _scorers(request, found, await tasks.references(connection, wanted))
         batch = _same(earlier, digest) if earlier else await groups.insert_batch(
-            connection, tenant, new_id(), name=request.name, request=_described(request, graph, engines, scorers),
+            connection, tenant, id, name=request.name, request=_described(request, graph, engines, scorers),
             groups=len(wanted), key=request.idempotency_key, digest=digest,
         )  # fmt: skip
         done = await groups.tasks_made(connection, batch.id) if earlier else set[UUID]()
@@ -342,6 +344,11 @@ def _described(
         "seed": request.seed,
         "tags": list(request.tags),
     }
+
+
+def _engines_of(batch: BatchRow) -> dict[str, EngineChoice]:
+    """As the batch pinned them when it was made."""
+    return {role: EngineChoice.model_validate(choice) for role, choice in batch.request["engines"].items()}
 
 
 def _digest(request: BatchRequest, wanted: Sequence[UUID]) -> str:

@@ -21,6 +21,7 @@ from offing.core.step import Step, StepDraft, StepKind, shortened
 from offing.models.engine import ENGINES
 from offing.sdk import Graph
 from offing.services import graphs as catalogue
+from offing.services import policies
 from offing.storage import runs, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow
@@ -86,12 +87,13 @@ async def submit(
         if request.idempotency_key and (earlier := await runs.submitted_before(connection, request.idempotency_key)):
             return _same(earlier, digest)
         new = _new_run(request, graph, engines, digest)
+        new = replace(new, engines=await policies.resolved(connection, engines, new.id))
         if request.thread is None:
             await runs.insert_thread(connection, tenant, new.thread, shortened(request.question))
         elif inherited := await runs.scope_of_thread(connection, request.thread):
             new = new if any(request.scope.values()) else replace(new, scope=inherited)
         run = await runs.insert(connection, tenant, new)
-        first = await steps.append_unowned(connection, run.id, [_queued(request, engines)])
+        first = await steps.append_unowned(connection, run.id, [_queued(request, new.engines)])
     await hints.wake(run.id)
     await hints.steps(tenant, run.id, first)
     return Submitted(run, True)

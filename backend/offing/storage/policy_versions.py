@@ -11,11 +11,11 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.storage.pool import Connection
+from offing.storage.pool import Connection, Database
 
 COLUMNS = """
     id, name, version, parent_id as parent, kind, base_model, uri, sha256, tokenizer_sha256, template_sha256, state,
-    lineage, evaluation, created_at
+    lineage, evaluation, created_at, canary_share, canary_since
 """
 
 ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtextextended('policy ' || %s || app.tenant()::text, 0))"
@@ -50,9 +50,23 @@ LIST = f"""
 
 LOCK = f"select {COLUMNS} from policy_version where id = %s for update"
 
-SET_STATE = f"update policy_version set state = %s where id = %s returning {COLUMNS}"
+SET_STATE = f"""
+    update policy_version
+       set state = %(state)s, canary_share = case when %(state)s = 'canary' then coalesce(%(share)s, 0.1) end,
+           canary_since = case when %(state)s = 'canary' then clock_timestamp() end
+     where id = %(id)s returning {COLUMNS}
+"""
 
 RETIRE_ACTIVE = "update policy_version set state = 'retired' where name = %s and state = 'active' and id <> %s"
+
+END_CANARY = """
+    update policy_version set state = 'candidate', canary_share = null, canary_since = null
+     where name = %s and state = 'canary' and id <> %s
+"""
+
+IN_STATE = f"select {COLUMNS} from policy_version where name = %s and state = %s for share"
+
+CANARIES = "select tenant, name from app.canaries()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +109,9 @@ class VersionRow:
     lineage: dict[str, Any]
     evaluation: dict[str, Any]
     created_at: datetime
+    canary_share: float | None = None
+    """Share of new runs that get it, of those that name the policy without a version. None: it is no canary."""
+    canary_since: datetime | None = None
 
 
 async def add(connection: Connection, tenant: UUID, new: NewVersion) -> tuple[VersionRow, bool]:
@@ -160,12 +177,26 @@ async def locked(connection: Connection, id: UUID) -> VersionRow:
     return _found(await _one(connection, LOCK, (id,)), str(id))
 
 
-async def set_state(connection: Connection, version: VersionRow, state: str) -> VersionRow:
-    """Change the state of a version that the transaction has locked. A name has one active version at most."""
-    if state == "active":
-        await connection.execute(ONE_AT_A_TIME, (version.name,))
-        await connection.execute(RETIRE_ACTIVE, (version.name, version.id))
-    return _found(await _one(connection, SET_STATE, (state, version.id)), str(version.id))
+async def set_state(connection: Connection, version: VersionRow, state: str, share: float | None = None) -> VersionRow:
+    """Change the state of a version that the transaction has locked. A name has one active version and one canary.
+
+    `share`: of a canary; None: a tenth.
+    """
+    if state in ("active", "canary"):
+        await one_at_a_time(connection, version.name)
+        await connection.execute(RETIRE_ACTIVE if state == "active" else END_CANARY, (version.name, version.id))
+    values = {"state": state, "share": share, "id": version.id}
+    return _found(await _one(connection, SET_STATE, values), str(version.id))
+
+
+async def in_state(connection: Connection, name: str, state: str) -> VersionRow | None:
+    """The active version of a name, or its canary; held as it is until the transaction ends. None: there is none."""
+    return await _one(connection, IN_STATE, (name, state))
+
+
+async def canaries(database: Database) -> list[tuple[UUID, str]]:
+    """Tenant and name of every policy that has a canary."""
+    return [(tenant, name) for tenant, name in await database.platform(CANARIES, ())]
 
 
 async def _one(connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any]) -> VersionRow | None:

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from offing.core.errors import InvalidInput
 from offing.storage import training_groups
-from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.policy_versions import VersionRow
 from offing.storage.pool import Database
 from offing.storage.training_groups import GroupHead, Turns
@@ -43,10 +43,10 @@ class Found:
     warnings: tuple[str, ...] = ()
 
 
-async def inspected(database: Database, config: TrainConfig, chain: Chain, policy: VersionRow) -> Found:
+async def inspected(database: Database, tenant: UUID, config: TrainConfig, chain: Chain, policy: VersionRow) -> Found:
     """Raises InvalidInput for data that the chain cannot be trained on at all."""
     query = groups_wanted(config.data)
-    async with database.transaction(LOCAL_TENANT) as connection:
+    async with database.transaction(tenant) as connection:
         now, _ = await training_groups.newest(connection)
         heads = await training_groups.all_heads(connection, query, now)
         turns = await training_groups.inspect(connection, query, now)

@@ -1,0 +1,127 @@
+"""`offing policy evaluate`, `promote`, `canary` and `rollback`: which version new runs get."""
+
+import asyncio
+import sys
+from dataclasses import asdict, dataclass
+
+import orjson
+
+from offing.bus.hints import BusHints
+from offing.cli.ask import engines_of
+from offing.cli.hooks import hooks
+from offing.cli.rollout import followed
+from offing.cli.show import with_database
+from offing.cli.terminal import Progress
+from offing.core.errors import InvalidInput
+from offing.core.run import Budget
+from offing.local.servers import Servers
+from offing.local.stack import working_stack
+from offing.sdk import Graph
+from offing.services import promotion, tasks
+from offing.services.graphs import installed, named
+from offing.services.promotion import Frozen
+from offing.services.training_gate import Rules, Verdict
+from offing.settings import load_settings
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.policy_versions import VersionRow
+from offing.storage.pool import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What `offing policy promote` was told."""
+
+    dataset: str | None
+    greedy: bool
+    margin: float
+    confident: bool
+    kl_ceiling: float | None
+    force: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What `offing policy evaluate` was told."""
+
+    policy: str
+    dataset: str
+    graph: str
+    role: str
+    form: str
+    members: int
+    greedy: bool
+    seed: int
+    count: int
+    turns: int
+    engines: tuple[str, ...]
+
+
+def promote(policy: str, gate: Gate, as_json: bool) -> int:
+    rules = None if gate.force else Rules(gate.margin, gate.confident, kl_ceiling=gate.kl_ceiling)
+    mode = "greedy" if gate.greedy else None
+
+    async def work(database: Database) -> tuple[VersionRow, Verdict | None]:
+        return await promotion.promote(database, LOCAL_TENANT, policy, rules, dataset=gate.dataset, mode=mode)
+
+    row, verdict = with_database(work)
+    if as_json:
+        return _dump({"policy": asdict(row), "verdict": None if verdict is None else asdict(verdict)})
+    print(f"{row.name}@{row.version} is {row.state}")
+    if verdict is not None:
+        p = verdict.paired
+        told = f"difference {p.difference:+.3f}, 95 % from {p.low:+.3f} to {p.high:+.3f}"
+        print(f"mean reward {p.candidate:.3f} against {p.champion:.3f} on {p.pairs} pairs; {told}")
+    return 0
+
+
+def evaluate(wanted: Evaluation, as_json: bool) -> int:
+    settings, progress = load_settings(), Progress(sys.stderr)
+    graph = named(installed(settings.graphs), wanted.graph)
+    with progress, working_stack(settings, hooks(), say=progress.say) as servers:
+        id = asyncio.run(_evaluate(wanted, graph, servers, progress))
+    if as_json:
+        return _dump({"evaluation": str(id), "policy": wanted.policy})
+    print(f"evaluation {id}")
+    return 0
+
+
+async def _evaluate(wanted: Evaluation, graph: Graph, servers: Servers, progress: Progress) -> object:
+    async with Database(servers.app_url, most=4) as database, BusHints(servers.redis_url) as hints:
+        stored = await tasks.of_dataset(database, LOCAL_TENANT, wanted.dataset, wanted.count)
+        if not stored:
+            raise InvalidInput(
+                "--dataset", f"there is no task of {wanted.dataset}", "Store some, see `offing rollout`."
+            )
+        frozen = Frozen(
+            dataset=wanted.dataset,
+            tasks=stored,
+            graph=graph.name,
+            role=wanted.role,
+            members=wanted.members,
+            greedy=wanted.greedy,
+            seed=wanted.seed,
+            form=wanted.form,
+            budget=Budget(wanted.turns),
+            engines=engines_of(wanted.engines, graph),
+        )
+        made = await promotion.evaluate(
+            database, hints, LOCAL_TENANT, wanted.policy, frozen, graphs={graph.name: graph}
+        )
+        await followed(database, made.batch.id, True, progress)
+        return await promotion.settle_evaluation(database, LOCAL_TENANT, wanted.policy, made.batch.id, frozen)
+
+
+def canary(policy: str, share: float) -> int:
+    row = with_database(lambda database: promotion.try_canary(database, LOCAL_TENANT, policy, share))
+    print(f"{row.name}@{row.version} answers {share:.0%} of the new runs that name {row.name} without a version")
+    return 0
+
+
+def rollback(name: str) -> int:
+    print(with_database(lambda database: promotion.roll_back(database, LOCAL_TENANT, name)))
+    return 0
+
+
+def _dump(value: object) -> int:
+    sys.stdout.write(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() + "\n")
+    return 0

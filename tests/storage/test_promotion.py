@@ -1,0 +1,164 @@
+"""Which version new runs get: by number, by what is active, by a canary's share; and the way back."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from offing.clock import new_id
+from offing.core.errors import Conflict, InvalidInput
+from offing.core.model import EngineChoice
+from offing.services import policies, promotion
+from offing.services.training_gate import Rules
+from offing.storage import policy_versions, training_events
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.policy_versions import VersionRow
+from offing.storage.pool import Database
+from tests.storage.rollouts import Collected
+
+
+async def a_version(pool: Database, nth: int) -> VersionRow:
+    row, _ = await policies.register(
+        pool, LOCAL_TENANT, name="planner", kind="full", uri=f"/p/{nth}", sha256=f"s{nth}", tokenizer_sha256="t",
+        template_sha256="p",
+    )  # fmt: skip
+    return row
+
+
+async def resolved(pool: Database, model: str, key: UUID | None = None) -> str:
+    engines = {"planner": EngineChoice(engine="policy", model=model)}
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        return (await policies.resolved(connection, engines, key or new_id()))["planner"].model
+
+
+async def state_of(pool: Database, policy: str) -> str:
+    return (await policies.named(pool, LOCAL_TENANT, policy)).state
+
+
+def evaluated(owner_url: str, version: VersionRow, group_of: dict[UUID, float], outcome: str = "answered") -> None:
+    """As an evaluation of these tasks would have been stored. `group_of`: reward by task."""
+    evaluation = new_id()
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute(
+            "insert into app.evaluation (id, tenant_id, policy_version_id, dataset, mode, graph, seed) "
+            "values (%s, %s, %s, 'held-out', 'greedy', 'counting', 7)",
+            (evaluation, LOCAL_TENANT, version.id),
+        )
+        for task, reward in group_of.items():
+            owner.execute(
+                "insert into app.evaluation_result (evaluation_id, task_id, member, tenant_id, reward, outcome, turns, "
+                "tokens) values (%s, %s, 0, %s, %s, %s, 1, 9)",
+                (evaluation, task, LOCAL_TENANT, reward, outcome),
+            )
+
+
+def tasks(owner_url: str, count: int) -> list[UUID]:
+    made = [new_id() for _ in range(count)]
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        for task in made:
+            owner.execute(
+                "insert into app.task (id, tenant_id, dataset, question, content_sha256) "
+                "values (%s, %s, 'held-out', 'Who?', %s)",
+                (task, LOCAL_TENANT, task.hex),
+            )
+    return made
+
+
+async def kinds(pool: Database, version: VersionRow) -> list[str]:
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        return [event.kind for event in await training_events.listed(connection, policy=version.id)]
+
+
+async def test_a_policy_named_without_a_number_is_the_active_one_when_the_run_is_made(pool: Database) -> None:
+    await a_version(pool, 1)
+    with pytest.raises(InvalidInput, match="no active version"):
+        await resolved(pool, "planner@active")
+    await promotion.promote(pool, LOCAL_TENANT, "planner@1")
+    assert [await resolved(pool, m) for m in ("planner@active", "planner", "planner@7")] == [
+        "planner@1", "planner@1", "planner@7"
+    ]  # fmt: skip
+    await a_version(pool, 2)
+    await promotion.promote(pool, LOCAL_TENANT, "planner@2")
+    assert await resolved(pool, "planner@active") == "planner@2"
+    assert await state_of(pool, "planner@1") == "retired"
+
+
+async def test_one_command_goes_back_to_the_version_before_and_says_so_on_record(pool: Database) -> None:
+    first, second = await a_version(pool, 1), await a_version(pool, 2)
+    for version in (1, 2):
+        await promotion.promote(pool, LOCAL_TENANT, f"planner@{version}")
+    assert "planner@1 is active again" in await promotion.roll_back(pool, LOCAL_TENANT, "planner")
+    assert await resolved(pool, "planner") == "planner@1"
+    assert await kinds(pool, second) == ["promoted", "rolled_back"]
+    assert await kinds(pool, first) == ["promoted"]
+    with pytest.raises(Conflict, match="took over from no version"):
+        await promotion.roll_back(pool, LOCAL_TENANT, "planner")
+
+
+async def test_a_canary_gets_its_share_of_runs_that_name_no_version_always_the_same_ones(pool: Database) -> None:
+    for nth in (1, 2):
+        await a_version(pool, nth)
+    await promotion.promote(pool, LOCAL_TENANT, "planner@1")
+    await promotion.try_canary(pool, LOCAL_TENANT, "planner@2", 0.25)
+    keys = [new_id() for _ in range(200)]
+    first = [await resolved(pool, "planner", key) for key in keys]
+    assert first == [await resolved(pool, "planner", key) for key in keys]
+    assert 0.1 < first.count("planner@2") / len(keys) < 0.4
+    assert {await resolved(pool, "planner@active", key) for key in keys[:20]} == {"planner@1"}
+    assert "no canary any more" in await promotion.roll_back(pool, LOCAL_TENANT, "planner")
+    assert {await resolved(pool, "planner", key) for key in keys} == {"planner@1"}
+
+
+async def test_a_damaged_candidate_is_refused_with_the_reason_and_a_better_one_takes_over(
+    pool: Database, owner_url: str
+) -> None:
+    champion, damaged, better = [await a_version(pool, nth) for nth in (1, 2, 3)]
+    await promotion.promote(pool, LOCAL_TENANT, "planner@1")
+    frozen = tasks(owner_url, 12)
+    evaluated(owner_url, champion, {task: float(n % 2) for n, task in enumerate(frozen)})
+    evaluated(owner_url, damaged, dict.fromkeys(frozen, 0.0), outcome="violated")
+    evaluated(owner_url, better, dict.fromkeys(frozen, 1.0))
+    with pytest.raises(Conflict, match=r"the difference to the champion is -0\.500.*broke a rule"):
+        await promotion.promote(pool, LOCAL_TENANT, "planner@2", Rules())
+    assert await state_of(pool, "planner@1") == "active"
+    made, verdict = await promotion.promote(pool, LOCAL_TENANT, "planner@3", Rules(confident=True))
+    assert verdict is not None
+    assert (made.state, verdict.paired.pairs, verdict.paired.difference) == ("active", 12, 0.5)
+    assert verdict.paired.low > 0
+    assert await kinds(pool, damaged) == ["gate"]
+    assert await kinds(pool, better) == ["gate", "promoted"]
+
+
+async def test_a_candidate_that_was_not_evaluated_cannot_pass_a_gate(pool: Database) -> None:
+    for nth in (1, 2):
+        await a_version(pool, nth)
+    await promotion.promote(pool, LOCAL_TENANT, "planner@1", Rules())
+    with pytest.raises(InvalidInput, match="policy evaluate"):
+        await promotion.promote(pool, LOCAL_TENANT, "planner@2", Rules())
+
+
+async def test_a_canary_that_does_worse_is_taken_back_by_itself(
+    pool: Database, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promotion, "LEAST_CANARY", 4)
+    versions = [await a_version(pool, nth) for nth in (1, 2)]
+    await promotion.promote(pool, LOCAL_TENANT, "planner@1")
+    await promotion.try_canary(pool, LOCAL_TENANT, "planner@2", 0.5)
+    assert await promotion.watch_canary(pool, LOCAL_TENANT, "planner") is None
+    collected = Collected(pool, LOCAL_TENANT, owner_url)
+    for version, reward in zip(versions, (1.0, 0.0), strict=True):
+        group = collected.group(size=4)
+        with psycopg.connect(owner_url, autocommit=True) as owner:
+            for member in range(4):
+                run = await collected.rollout(group=group, member=member, reward=reward)
+                owner.execute("update app.rollout set settled_at = %s where run_id = %s", (datetime.now(UTC), run))
+            owner.execute(
+                "update app.rollout_group set policies = jsonb_build_object('planner', %s::text) where id = %s",
+                (str(version.id), group),
+            )
+    assert await policy_versions.canaries(pool) == [(LOCAL_TENANT, "planner")]
+    assert "planner@2 was taken back" in (await promotion.watch_canary(pool, LOCAL_TENANT, "planner") or "")
+    assert await state_of(pool, "planner@2") == "candidate"
+    assert (await kinds(pool, versions[1]))[-1] == "canary_taken_back"
+    assert await policy_versions.canaries(pool) == []
