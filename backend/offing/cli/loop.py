@@ -1,0 +1,143 @@
+"""`offing loop`: the closed loop with everything that it needs running: servers, workers, the policy engine."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import orjson
+from cyclopts import Parameter
+
+from offing.bus.hints import BusHints
+from offing.cli.hooks import hooks
+from offing.cli.terminal import Progress
+from offing.cli.training import need_torch, room_of, tables_of
+from offing.core.errors import Conflict
+from offing.local.background import status
+from offing.local.datadir import layout
+from offing.local.policy import with_engine
+from offing.local.servers import Servers
+from offing.local.stack import ENGINE, working_stack
+from offing.models.credentials import Destination
+from offing.services.graphs import installed
+from offing.settings import Settings, load_settings
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing.storage.training_jobs import JobRow
+
+if TYPE_CHECKING:
+    from offing_trainer.loop import Closed, LoopConfig, LoopRoom, StartConfig
+
+SHOWN = ("reward", "success", "entropy", "grad_norm", "seconds_collect", "seconds_update")
+
+
+def loop(
+    config: Path,
+    *,
+    set: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> int:
+    """Collect rollouts, train on them, evaluate, and say what it came to; cut short, the same command goes on.
+
+    Parameters
+    ----------
+    config
+        A TOML file; deploy/loop.toml shows every entry.
+    set
+        An entry of it, such as `train.steps=20`; the value is TOML, or else text.
+    json
+        Print only JSON on standard output.
+    """
+    need_torch()
+    from offing_trainer.loop import loop_config
+
+    wanted, settings = loop_config(tables_of(config, set)), _with_policies(load_settings())
+    ours = status(settings).pid is None
+    name = f"{ENGINE}-{os.getpid()}" if ours else ENGINE
+    engine = with_engine(settings, layout(settings.home), name)
+    progress = Progress(sys.stderr)
+    with progress, working_stack(settings, hooks(), say=progress.say) as servers:
+        closed = asyncio.run(_closed(wanted, servers, engine, progress))
+    return _print(closed, json)
+
+
+def _with_policies(settings: Settings) -> Settings:
+    """With a folder for versions, so that there is an engine."""
+    folder = settings.policies or settings.home / "policies"
+    folder.mkdir(parents=True, exist_ok=True)
+    return settings.model_copy(update={"policies": folder})
+
+
+async def _closed(wanted: "LoopConfig", servers: Servers, settings: Settings, progress: Progress) -> "Closed":
+    from offing_trainer.loop import closed_loop
+
+    async with Database(servers.app_url, most=4) as database, BusHints(servers.redis_url) as hints:
+        return await closed_loop(_loop_room(database, hints, settings, progress), wanted)
+
+
+def _loop_room(database: Database, hints: BusHints, settings: Settings, progress: Progress) -> "LoopRoom":
+    from offing_trainer.job.collecting import Collector
+    from offing_trainer.job.process import run_one
+    from offing_trainer.job.serving import OurEngine
+    from offing_trainer.loop import LoopRoom
+
+    key = settings.engine_key
+    engine = OurEngine(Destination(settings.engine_url or "", key.get_secret_value() if key else ""))
+    collector = Collector(database, hints, installed(settings.graphs), engine, settings.slice_turns)
+    room = replace(room_of(database, settings, _teller(progress)), collect=collector.collected)
+
+    async def run(job: UUID) -> JobRow:
+        done = await run_one(room, job)
+        if done is None:
+            raise Conflict(f"Job {job} is another process's.", "If that process is lost, try again in a minute.")
+        return done
+
+    return LoopRoom(LOCAL_TENANT, collector, run, room.policies, _make, _hashes, progress.say)
+
+
+def _teller(progress: Progress) -> Any:
+    def say(job: JobRow, phase: str, figures: Mapping[str, float]) -> None:
+        if figures or job.step == 0:
+            told = "  ".join(f"{name} {figures[name]:.4g}" for name in SHOWN if name in figures)
+            progress.say(f"{job.kind} step {job.step}: {told or phase}")
+
+    return say
+
+
+def _make(folder: Path, start: "StartConfig", seed: int) -> None:
+    from offing.world.compact import VOCABULARY
+    from offing_engine.small import new_policy
+
+    draft = folder.with_name(f"{folder.name}.{os.getpid()}")
+    new_policy(draft, VOCABULARY if start.words == "compact" else None, size=start.size, seed=seed)
+    draft.replace(folder)
+
+
+def _hashes(folder: Path) -> tuple[str, str, str]:
+    from offing_trainer.job.publishing import hashes_of
+
+    found = hashes_of(folder, None)
+    return found.weights, found.tokenizer, found.template
+
+
+def _print(closed: "Closed", as_json: bool) -> int:
+    pairs = list(zip(closed.before, closed.after, strict=True))
+    if as_json:
+        found = [
+            {
+                "mode": after.mode,
+                "before": {"policy": f"{before.version.name}@{before.version.version}", "success": before.share},
+                "after": {"policy": f"{after.version.name}@{after.version.version}", "success": after.share},
+                "tasks": len(after.rewards),
+            }
+            for before, after in pairs
+        ]
+        sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
+        return 0
+    for before, after in pairs:
+        print(f"{after.mode:>8}  {before.share:.3f} → {after.share:.3f} on {len(after.rewards)} held-out tasks")
+    return 0
