@@ -133,6 +133,8 @@ def test_the_same_seed_and_state_give_the_same_step() -> None:
     chain = a_recipe("dcpo")
     one, other, third = (a_step(chain, random_groups(2), seed=seed, minibatches=2) for seed in (4, 4, 5))
     assert one.batch.row == other.batch.row != third.batch.row
+    dealt = [[s.tolist() for s in a_step(a_chain(), random_groups(2), seed=n, minibatches=2).steps] for n in (4, 5)]
+    assert dealt[0] != dealt[1]
     assert [s.tolist() for s in one.steps] == [s.tolist() for s in other.steps]
     assert all((a == b).all() for a, b in zip(one.weights, other.weights, strict=True))
 

@@ -3,11 +3,11 @@
 The only home of the figures' names. A job stores them as they are; guards read `entropy`, `kl`, `ratio`, `reward`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from offing_trainer.batch import Batch, Floats
+from offing_trainer.batch import Batch, Floats, Group
 from offing_trainer.regularisers.kl import estimated
 from offing_trainer.seam import Columns, Rewards
 from offing_trainer.statistics import counts
@@ -22,16 +22,16 @@ EDGES = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
 """Between the bars of the histogram of advantages, a rollout's token counting alike."""
 
 
-def of_groups(batch: Batch) -> dict[str, float]:
-    """Of the settled rewards, before any plug-in."""
-    known = batch.reward[~np.isnan(batch.reward)]
-    differing = _differing(batch)
+def of_groups(groups: Sequence[Group]) -> dict[str, float]:
+    """Of settled rewards, before any plug-in chose or paid."""
+    scores = [[s.episode.reward for s in group.samples if s.episode.reward is not None] for group in groups]
+    differing = sum(max(found, default=0.0) > min(found, default=0.0) for found in scores)
+    known = np.array([score for found in scores for score in found], np.float64)
     found = {
-        "groups": float(batch.groups),
-        "rollouts": float(batch.rollouts),
-        "informative_groups": float(differing.sum()),
-        "zero_variance": 1.0 - float(differing.mean()) if batch.groups else 0.0,
-        "replayed": float(batch.replayed.sum()),
+        "groups": float(len(groups)),
+        "rollouts": float(sum(len(group.samples) for group in groups)),
+        "informative_groups": float(differing),
+        "zero_variance": 1.0 - differing / len(groups) if groups else 0.0,
     }
     if len(known):
         found |= {
@@ -42,17 +42,10 @@ def of_groups(batch: Batch) -> dict[str, float]:
     return found
 
 
-def _differing(batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    low, high = np.full(batch.groups, np.inf), np.full(batch.groups, -np.inf)
-    known = ~np.isnan(batch.reward)
-    np.minimum.at(low, batch.rollout_group[known], batch.reward[known])
-    np.maximum.at(high, batch.rollout_group[known], batch.reward[known])
-    return high > low
-
-
 def of_credit(batch: Batch, rewards: Rewards, advantage: Floats) -> dict[str, float]:
     """Of the rows that are trained."""
     found = {
+        "replayed": float(batch.replayed.sum()),
         "rows": float(batch.rows),
         "tokens": float(batch.tokens),
         "turns": float((counts(batch.token_turn, batch.turns) > 0).sum()),

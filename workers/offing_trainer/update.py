@@ -60,6 +60,8 @@ class Viewed:
     state: State
     fates: Mapping[str, str]
     """By run id: the rollouts that are out already."""
+    figures: Mapping[str, float]
+    """Of the groups that stood, chosen or not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +129,7 @@ def viewed(
     fates |= {str(s.episode.run): UNSELECTED for g in whole for s in g.samples if str(s.episode.run) not in left}
     rows = tuple(row for group in shown for sample in group.samples for row in sample.rows)
     batch = batch_of(shown, _facts(chain, shown, facts or {}))
-    return Viewed(tuple(shown), batch, rows, state, fates)
+    return Viewed(tuple(shown), batch, rows, state, fates, figures.of_groups(whole))
 
 
 def _standing(chain: Chain, group: Group, fates: dict[str, str]) -> Group:
@@ -151,7 +153,7 @@ def _facts(chain: Chain, groups: Sequence[Group], facts: Mapping[UUID, Mapping[s
     known = {name for found in facts.values() for name in found}
     if runs and (missing := sorted(chain.facts - known)):
         raise InvalidInput("chain", f"it needs {missing[0]} of each rollout, and nothing says it", "Leave it out.")
-    return {name: [facts.get(run, {}).get(name, np.nan) for run in runs] for name in sorted(known)}
+    return {name: [facts.get(run, {}).get(name, np.nan) for run in runs] for name in sorted(known | chain.facts)}
 
 
 def prepared(
@@ -186,7 +188,7 @@ def prepared(
         learner=how,
         state=state,
         fates={**seen.fates, **_fates(batch, trained, advantage)},
-        figures=figures.of_groups(batch) | figures.of_credit(trained, rewards, advantage),
+        figures={**seen.figures, **figures.of_credit(trained, rewards, advantage)},
     )
 
 
