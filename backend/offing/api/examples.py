@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from offing.api import training
+from offing.api import jobs, training
 
 RUN = "01980000-0000-7000-8000-00000000000a"
 THREAD = "01980000-0000-7000-8000-00000000000b"
@@ -291,6 +291,11 @@ EXAMPLES: dict[str, Example] = {
     "PolicyPage": {"items": [POLICY_OUT], "next": None},
     "PolicyStateIn": {"state": "active"},
     "TrajectoryOut": training.EXAMPLE,
+    "JobOut": {name: value for name, value in jobs.EXAMPLE.items() if name != "ledger"},
+    "JobDetail": jobs.EXAMPLE,
+    "JobPage": {"items": [], "next": None},
+    "MetricList": jobs.METRICS,
+    "EventList": jobs.EVENTS,
     "ReportOut": REPORT,
     "ThreadOut": THREAD_OUT,
     "ThreadPage": {"items": [THREAD_OUT], "next": None},

@@ -11,7 +11,7 @@ from uuid import UUID
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineChoice
-from offing.storage import policy_versions
+from offing.storage import policy_versions, training_events
 from offing.storage.policy_versions import NewVersion, VersionRow
 from offing.storage.pool import Connection, Database
 
@@ -162,10 +162,17 @@ async def change_state(database: Database, tenant: UUID, id: UUID, state: str) -
     Raises NotFound, and Conflict for a state that may not follow its present one.
     """
     async with database.transaction(tenant) as connection:
+        await policy_versions.one_at_a_time(connection, (await policy_versions.by_id(connection, id)).name)
         row = await policy_versions.locked(connection, id)
         if row.state == state:
             return row
         if state not in FOLLOWING[row.state]:
             after = ", ".join(sorted(FOLLOWING[row.state])) or "none"
             raise Conflict(f"{row.name}@{row.version} is {row.state}.", f"States that may follow: {after}.")
-        return await policy_versions.set_state(connection, row, state)
+        before = await policy_versions.in_state(connection, row.name, "active") if state == "active" else None
+        made = await policy_versions.set_state(connection, row, state)
+        kind = {"active": "promoted", "canary": "canary"}.get(state, "state")
+        policy = f"{row.name}@{row.version}"
+        detail = {"policy": policy, "from": row.state, "to": state, "before": before and str(before.id)}
+        await training_events.add(connection, tenant, kind, {**detail, "gate": "not asked"}, policy=made.id)
+        return made

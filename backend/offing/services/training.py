@@ -38,7 +38,7 @@ class SeenJob:
 
 async def create(database: Database, tenant: UUID, tables: Mapping[str, Any], *, kind: str = "train") -> JobRow:
     """Queue a job. `tables`: its configuration, as in a TOML file. Raises InvalidInput."""
-    body = orjson.dumps(tables, option=orjson.OPT_SORT_KEYS)
+    body = _canonical(tables)
     if len(body) > LARGEST_CONFIG:
         raise InvalidInput("config", f"more than {LARGEST_CONFIG} bytes", "Name a recipe and say what differs.")
     policy = tables.get("policy")
@@ -133,6 +133,19 @@ async def _wish(database: Database, tenant: UUID, job: UUID, wish: str) -> JobRo
         row = await training_jobs.set_wish(connection, job, wish)
         await training_events.add(connection, tenant, f"{wish} asked", {}, job=job)
     return row
+
+
+def _canonical(tables: Mapping[str, Any]) -> bytes:
+    """Raises InvalidInput for what the database cannot hold."""
+    try:
+        body = orjson.dumps(tables, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise InvalidInput(
+            "config", f"it is no plain JSON: {error}", "Use numbers of 64 bits, texts and lists."
+        ) from None
+    if b"\\u0000" in body:
+        raise InvalidInput("config", "a text has a NUL character", "Leave it out.")
+    return body
 
 
 def _name(tables: Mapping[str, Any], otherwise: str) -> str:

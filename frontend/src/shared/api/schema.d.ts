@@ -883,6 +883,150 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/training-jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Training Jobs
+         * @description Training jobs, newest first.
+         */
+        get: operations["list_training_jobs"];
+        put?: never;
+        /**
+         * Create Training Job
+         * @description Queue a job. The chain of plug-ins is checked when it begins; a job that cannot be done fails with the reason.
+         */
+        post: operations["create_training_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training-jobs/{job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Training Job
+         * @description A job with what it decided about rollouts.
+         */
+        get: operations["get_training_job"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training-jobs/{job_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Training Job
+         * @description End a job after the step that it is in; what it committed stays.
+         */
+        post: operations["cancel_training_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training-jobs/{job_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Training Events
+         * @description What was decided about a job and what came of it, in order.
+         */
+        get: operations["get_training_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training-jobs/{job_id}/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Training Metrics
+         * @description Figures, step by step; whole steps, unless one alone has more than `limit`.
+         */
+        get: operations["get_training_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training-jobs/{job_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause Training Job
+         * @description Let a job rest after the step that it is in.
+         */
+        post: operations["pause_training_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/training-jobs/{job_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume Training Job
+         * @description Let a job that rests or failed go on from its last committed step.
+         */
+        post: operations["resume_training_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/trajectories": {
         parameters: {
             query?: never;
@@ -1306,6 +1450,59 @@ export interface components {
             steps: number;
         };
         /**
+         * EventList
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-21T09:00:00Z",
+         *           "detail": {
+         *             "policy": "planner@1"
+         *           },
+         *           "id": "01980000-0000-7000-8000-00000000001b",
+         *           "job_id": "01980000-0000-7000-8000-00000000001a",
+         *           "kind": "created",
+         *           "policy_id": null
+         *         }
+         *       ],
+         *       "next": "01980000-0000-7000-8000-00000000001b"
+         *     }
+         */
+        EventList: {
+            /** Items */
+            items: components["schemas"]["EventOut"][];
+            /**
+             * Next
+             * @description `after` of the next request. null: there was nothing new.
+             */
+            next: string | null;
+        };
+        /**
+         * EventOut
+         * @description A decision, on record for good.
+         */
+        EventOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Detail */
+            detail: {
+                [key: string]: unknown;
+            };
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Job Id */
+            job_id: string | null;
+            /** Kind */
+            kind: string;
+            /** Policy Id */
+            policy_id: string | null;
+        };
+        /**
          * GraphOut
          * @example {
          *       "description": "Plans, acts, checks and writes.",
@@ -1660,6 +1857,255 @@ export interface components {
             items: components["schemas"]["HitOut"][];
         };
         /**
+         * JobDetail
+         * @example {
+         *       "config": {
+         *         "algorithm": "flow-grpo",
+         *         "policy": "planner@1"
+         *       },
+         *       "config_sha256": "9f2c",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "ended_at": null,
+         *       "error": "",
+         *       "groups": 384,
+         *       "id": "01980000-0000-7000-8000-00000000001a",
+         *       "kind": "train",
+         *       "ledger": {
+         *         "kept": 2950,
+         *         "zero_advantage": 122
+         *       },
+         *       "name": "planner",
+         *       "phase": "step 12",
+         *       "produced_id": null,
+         *       "rollouts": 2950,
+         *       "seed": 0,
+         *       "started_at": "2026-11-21T09:00:02Z",
+         *       "state": "running",
+         *       "step": 12,
+         *       "stop_reason": "",
+         *       "waits_for": "",
+         *       "wish": null
+         *     }
+         */
+        JobDetail: {
+            /** Config */
+            config: {
+                [key: string]: unknown;
+            };
+            /** Config Sha256 */
+            config_sha256: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            /**
+             * Groups
+             * @description Looked at.
+             */
+            groups: number;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "train" | "loop" | "prompts";
+            /**
+             * Ledger
+             * @description Rollouts by what the job decided about them.
+             */
+            ledger: {
+                [key: string]: number;
+            };
+            /**
+             * Name
+             * @description Of the policy that it makes a version of.
+             */
+            name: string;
+            /** Phase */
+            phase: string;
+            /**
+             * Produced Id
+             * @description The policy version that came of it.
+             */
+            produced_id: string | null;
+            /**
+             * Rollouts
+             * @description Trained on.
+             */
+            rollouts: number;
+            /** Seed */
+            seed: number;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
+            /**
+             * Step
+             * @description Steps that are committed.
+             */
+            step: number;
+            /** Stop Reason */
+            stop_reason: string;
+            /**
+             * Waits For
+             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
+             */
+            waits_for: string;
+            /**
+             * Wish
+             * @description Seen after the step that it is in.
+             */
+            wish: ("pause" | "cancel") | null;
+        };
+        /**
+         * JobIn
+         * @description A training job to queue.
+         */
+        JobIn: {
+            /**
+             * Config
+             * @description As the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, `learner`, `guards`.
+             * @example {
+             *       "algorithm": "flow-grpo",
+             *       "policy": "planner@1"
+             *     }
+             */
+            config: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * JobOut
+         * @description A training job.
+         * @example {
+         *       "config": {
+         *         "algorithm": "flow-grpo",
+         *         "policy": "planner@1"
+         *       },
+         *       "config_sha256": "9f2c",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "ended_at": null,
+         *       "error": "",
+         *       "groups": 384,
+         *       "id": "01980000-0000-7000-8000-00000000001a",
+         *       "kind": "train",
+         *       "name": "planner",
+         *       "phase": "step 12",
+         *       "produced_id": null,
+         *       "rollouts": 2950,
+         *       "seed": 0,
+         *       "started_at": "2026-11-21T09:00:02Z",
+         *       "state": "running",
+         *       "step": 12,
+         *       "stop_reason": "",
+         *       "waits_for": "",
+         *       "wish": null
+         *     }
+         */
+        JobOut: {
+            /** Config */
+            config: {
+                [key: string]: unknown;
+            };
+            /** Config Sha256 */
+            config_sha256: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            /**
+             * Groups
+             * @description Looked at.
+             */
+            groups: number;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "train" | "loop" | "prompts";
+            /**
+             * Name
+             * @description Of the policy that it makes a version of.
+             */
+            name: string;
+            /** Phase */
+            phase: string;
+            /**
+             * Produced Id
+             * @description The policy version that came of it.
+             */
+            produced_id: string | null;
+            /**
+             * Rollouts
+             * @description Trained on.
+             */
+            rollouts: number;
+            /** Seed */
+            seed: number;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
+            /**
+             * Step
+             * @description Steps that are committed.
+             */
+            step: number;
+            /** Stop Reason */
+            stop_reason: string;
+            /**
+             * Waits For
+             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
+             */
+            waits_for: string;
+            /**
+             * Wish
+             * @description Seen after the step that it is in.
+             */
+            wish: ("pause" | "cancel") | null;
+        };
+        /**
+         * JobPage
+         * @example {
+         *       "items": [],
+         *       "next": null
+         *     }
+         */
+        JobPage: {
+            /** Items */
+            items: components["schemas"]["JobOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
+        };
+        /**
          * LiveOut
          * @description What a run does at this moment. Not durable: gone when nothing is known.
          */
@@ -1686,6 +2132,46 @@ export interface components {
         MessageIn: {
             /** Text */
             text: string;
+        };
+        /**
+         * MetricList
+         * @example {
+         *       "items": [
+         *         {
+         *           "at": "2026-11-21T09:04:10Z",
+         *           "name": "reward",
+         *           "step": 12,
+         *           "value": 0.61
+         *         }
+         *       ],
+         *       "next": 12
+         *     }
+         */
+        MetricList: {
+            /** Items */
+            items: components["schemas"]["MetricOut"][];
+            /**
+             * Next
+             * @description `after` of the next request. null: there was nothing new.
+             */
+            next: number | null;
+        };
+        /** MetricOut */
+        MetricOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Name */
+            name: string;
+            /** Step */
+            step: number;
+            /**
+             * Value
+             * @description null: it is not a finite number.
+             */
+            value: number | null;
         };
         /**
          * Outcome
@@ -2867,7 +3353,7 @@ export interface components {
          * StepKind
          * @enum {string}
          */
-        StepKind: "queued" | "started" | "resumed" | "paused" | "waiting" | "human" | "analysis" | "plan" | "command" | "tool" | "memory" | "verdict" | "turn" | "note" | "report" | "failure" | "ended";
+        StepKind: "queued" | "started" | "resumed" | "paused" | "waiting" | "human" | "analysis" | "plan" | "command" | "tool" | "memory" | "verdict" | "turn" | "note" | "report" | "attempt" | "failure" | "ended";
         /**
          * StepOut
          * @description A step as a timeline shows it. The event stream carries these.
@@ -7822,6 +8308,671 @@ export interface operations {
             };
             /** @description There is no such thread. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_training_jobs: {
+        parameters: {
+            query?: {
+                state?: ("queued" | "running" | "paused" | "done" | "failed" | "cancelled") | null;
+                /** @description `next` of the page before. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobPage"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_training_job: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_training_job: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobDetail"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such training job. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_training_job: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such training job. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The job is over. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_training_events: {
+        parameters: {
+            query?: {
+                /** @description Later ones only. */
+                after?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventList"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such training job. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_training_metrics: {
+        parameters: {
+            query?: {
+                /** @description Figures of later steps only. */
+                after?: number;
+                /** @description Of these names only. */
+                name?: string[] | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MetricList"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such training job. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pause_training_job: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such training job. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The job is over. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resume_training_job: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such training job. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The job is over. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
