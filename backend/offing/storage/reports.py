@@ -11,16 +11,18 @@ from offing.core.run import Fence
 from offing.core.tool import Span
 from offing.storage.pool import Connection
 
-NEXT_VERSION = "select coalesce(max(version), 0) + 1 from report where run_id = %s"
-
-INSERT = (
-    "insert into report (run_id, version, tenant_id, seq, status, reason, body) values (%s, %s, %s, %s, %s, %s, %s)"
-)
-
-INSERT_CITATION = """
+INSERT = """
+    with placed as (
+      insert into report (run_id, version, tenant_id, seq, status, reason, body)
+      select %(run)s, coalesce(max(version), 0) + 1, %(tenant)s, %(seq)s, %(status)s, %(reason)s, %(body)s
+        from report where run_id = %(run)s
+      returning version)
     insert into citation (run_id, version, number, tenant_id, artefact_id, source_id, start_at, end_at, quote, title)
-    values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    select %(run)s, placed.version, c.number, %(tenant)s, c.artefact, c.source, c.start_at, c.end_at, c.quote, c.title
+      from placed, jsonb_to_recordset(%(citations)s) as c(number integer, artefact uuid, source uuid, start_at integer,
+                                                          end_at integer, quote text, title text)
 """
+"""The next version with its citations, in one statement, so that it can be sent together with others."""
 
 LATEST = "select version, status, reason, body from report where run_id = %s order by version desc limit 1"
 
@@ -30,16 +32,18 @@ CITATIONS = """
 """
 
 
-async def insert(connection: Connection, fence: Fence, seq: int, report: Report) -> int:
-    """Store a version of a run's report beside its step; its number, from 1."""
-    row = await (await connection.execute(NEXT_VERSION, (fence.run,))).fetchone()
-    version = row[0] if row else 1
-    body = Jsonb(body_of(report), dumps=orjson.dumps)
-    values = (fence.run, version, fence.tenant, seq, report.status, report.reason, body)
+async def insert(connection: Connection, fence: Fence, seq: int, report: Report) -> None:
+    """Store the next version of a run's report beside its step."""
+    values = {
+        "run": fence.run,
+        "tenant": fence.tenant,
+        "seq": seq,
+        "status": report.status,
+        "reason": report.reason,
+        "body": Jsonb(body_of(report), dumps=orjson.dumps),
+        "citations": Jsonb(list(map(_citation_row, report.citations)), dumps=orjson.dumps),
+    }
     await connection.execute(INSERT, values)
-    for citation in report.citations:
-        await connection.execute(INSERT_CITATION, (fence.run, version, *_citation_row(fence, citation)))
-    return version
 
 
 async def latest(connection: Connection, run: UUID) -> Report | None:
@@ -93,8 +97,16 @@ def _sentence_of(stored: dict[str, Any]) -> Sentence:
     return Sentence(stored["id"], stored["text"], tuple(stored["citations"]), tuple(stored["rejected"]))
 
 
-def _citation_row(fence: Fence, c: Citation) -> tuple[object, ...]:
-    return (c.number, fence.tenant, c.span.artefact, c.source, c.span.start, c.span.end, c.quote, c.title)
+def _citation_row(c: Citation) -> dict[str, object]:
+    return {
+        "number": c.number,
+        "artefact": c.span.artefact,
+        "source": c.source,
+        "start_at": c.span.start,
+        "end_at": c.span.end,
+        "quote": c.quote,
+        "title": c.title,
+    }
 
 
 def _citation_of(row: tuple[Any, ...]) -> Citation:
