@@ -174,6 +174,7 @@ def promote_policy(
     confident: Flag = False,
     kl_ceiling: float | None = None,
     force: Flag = False,
+    replica: tuple[str, ...] = (),
     json: Json = False,
 ) -> int:
     """Make POLICY, which is NAME@VERSION, the active one, if it does no worse than the one that is.
@@ -192,12 +193,14 @@ def promote_policy(
         Nats a token that it may be from the policy it was trained from. None: any.
     force
         Whatever it is worth.
+    replica
+        Address of a vLLM server that has to load it first, such as `http://gpu-1:8000/v1`; several may be named.
     json
         Print only JSON on standard output.
     """
     from offing.cli.promotion import Gate, promote
 
-    return promote(policy, Gate(dataset, greedy, margin, confident, kl_ceiling, force), json)
+    return promote(policy, Gate(dataset, greedy, margin, confident, kl_ceiling, force), replica, json)
 
 
 @policy.command(name="evaluate")

@@ -1,8 +1,11 @@
 """`offing policy evaluate`, `promote`, `canary` and `rollback`: which version new runs get."""
 
 import asyncio
+import os
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import orjson
 
@@ -16,8 +19,9 @@ from offing.core.errors import InvalidInput
 from offing.core.run import Budget
 from offing.local.servers import Servers
 from offing.local.stack import working_stack
+from offing.models.credentials import ENGINE_KEY, Destination
 from offing.sdk import Graph
-from offing.services import promotion, tasks
+from offing.services import policies, promotion, tasks
 from offing.services.graphs import installed, named
 from offing.services.promotion import Frozen
 from offing.services.training_gate import Rules, Verdict
@@ -56,14 +60,21 @@ class Evaluation:
     engines: tuple[str, ...]
 
 
-def promote(policy: str, gate: Gate, as_json: bool) -> int:
+def promote(policy: str, gate: Gate, replicas: tuple[str, ...], as_json: bool) -> int:
     rules = None if gate.force else Rules(gate.margin, gate.confident, kl_ceiling=gate.kl_ceiling)
     mode = "greedy" if gate.greedy else None
 
-    async def work(database: Database) -> tuple[VersionRow, Verdict | None]:
-        return await promotion.promote(database, LOCAL_TENANT, policy, rules, dataset=gate.dataset, mode=mode)
+    made: list[tuple[VersionRow, Verdict | None]] = []
 
-    row, verdict = with_database(work)
+    async def work(database: Database) -> None:
+        async def flip() -> None:
+            how = {"dataset": gate.dataset, "mode": mode}
+            made.append(await promotion.promote(database, LOCAL_TENANT, policy, rules, **how))
+
+        await _served(database, policy, replicas, flip)
+
+    with_database(work)
+    row, verdict = made[0]
     if as_json:
         return _dump({"policy": asdict(row), "verdict": None if verdict is None else asdict(verdict)})
     print(f"{row.name}@{row.version} is {row.state}")
@@ -72,6 +83,20 @@ def promote(policy: str, gate: Gate, as_json: bool) -> int:
         told = f"difference {p.difference:+.3f}, 95 % from {p.low:+.3f} to {p.high:+.3f}"
         print(f"mean reward {p.candidate:.3f} against {p.champion:.3f} on {p.pairs} pairs; {told}")
     return 0
+
+
+async def _served(
+    database: Database, policy: str, replicas: tuple[str, ...], flip: Callable[[], Awaitable[None]]
+) -> None:
+    """Make every replica serve a version before `flip`."""
+    if not replicas:
+        await flip()
+        return
+    from offing_trainer.job.serving import published
+
+    row = await policies.named(database, LOCAL_TENANT, policy)
+    key = os.environ.get(ENGINE_KEY, "")
+    await published([Destination(url, key) for url in replicas], policy, Path(row.uri), flip)
 
 
 def evaluate(wanted: Evaluation, as_json: bool) -> int:

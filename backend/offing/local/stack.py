@@ -20,6 +20,7 @@ from offing.local.policy import engines, with_engine
 from offing.local.programs import Echo, Process, module
 from offing.local.servers import Guest, Servers, addresses, running_servers, take_part, wait_for_guests
 from offing.local.supervisor import Say, Supervisor, silent
+from offing.local.training import trainers
 from offing.settings import Settings
 
 ENGINE = "engine"
@@ -90,7 +91,8 @@ def _run(
             write_note(paths, replace(note, programs=supervisor.names))
             say(f"Offing is ready. Open {hooks.login_link(servers, page)}")
             say("Ctrl-C stops everything.")
-            supervisor.start(further_workers(settings, paths, servers, echo))
+            later = further_workers(settings, paths, servers, echo)
+            supervisor.start([*later, *trainers(paths, child_environment(settings, servers), echo)])
             write_note(paths, replace(note, programs=supervisor.names))
             return 0 if supervisor.watch(asked) else 1
     except Unavailable:

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from offing.core.errors import Fenced, Unavailable
-from offing.storage import training_jobs
+from offing.services import promotion
+from offing.storage import policy_versions, training_jobs
 from offing.storage.pool import Database
 from offing.storage.training_jobs import JobRow
 from offing_trainer.job.running import Room, run_job
@@ -21,6 +22,9 @@ T = TypeVar("T")
 log = logging.getLogger("offing.trainer")
 
 POLL_SECONDS = 2.0
+
+CANARY_SECONDS = 5.0
+"""Between looks at how canaries do."""
 
 
 def worker_name() -> str:
@@ -43,10 +47,25 @@ async def serve(room_of: Callable[[Database], Room], url: str, ready: Path | Non
         room = room_of(database)
         if ready is not None:
             await asyncio.to_thread(_say_ready, ready)
+        watching = asyncio.create_task(_watch_canaries(database))
         while not stop.is_set():
             worked = await _until(stop, _attempt(room))
             if not worked and not stop.is_set():
                 await _until(stop, asyncio.sleep(POLL_SECONDS))
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+async def _watch_canaries(database: Database) -> None:
+    """Takes back those that do worse than the version they are to follow."""
+    while True:
+        await asyncio.sleep(CANARY_SECONDS)
+        try:
+            for tenant, name in await policy_versions.canaries(database):
+                if (done := await promotion.watch_canary(database, tenant, name)) is not None:
+                    log.warning("%s", done)
+        except Unavailable as error:
+            log.warning("%s", error)
 
 
 async def _attempt(room: Room) -> bool:

@@ -1,49 +1,75 @@
-"""An engine told of weights: a version is loaded, and known for what it is, before anybody is sent to it.
+"""A version on servers that speak vLLM's wire: loaded everywhere, seen everywhere, then the pointer, then the old one.
 
-The only home of that order. A version has a name of its own, so that nothing an engine keeps of another one can answer
-for it; what is not needed any more is unloaded last.
+The only home of that order. Names are NAME@VERSION and never used again, so that no server can answer with other
+weights under a name that a run was promised. A server that cannot load leaves the pointer where it was.
 """
 
-from collections import deque
-from dataclasses import dataclass, field
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import orjson
 
-from offing.core.errors import Unavailable
+from offing.core.errors import Conflict, Unavailable
 from offing.models.credentials import Destination
-from offing.models.policy_http import post
+from offing.models.policy_http import get, post
 from offing.models.role_call import Refusal
-from offing.storage.policy_versions import VersionRow
 
 SECONDS = 120.0
-"""For large weights from a slow disk."""
+"""For a server to load an adapter."""
 
-KEPT = 2
-"""Versions of a job that stay loaded: the present one, and the one that the last rollouts may still use."""
+LOOKS = 20
+
+LOOK_SECONDS = 0.25
+"""Between looks at what a server has."""
 
 
-@dataclass(slots=True)
-class OurEngine:
-    """One `offing engine serve`, and the versions that this process had it load."""
+async def published(
+    replicas: Sequence[Destination],
+    policy: str,
+    folder: Path,
+    flip: Callable[[], Awaitable[None]],
+    *,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Load an adapter on every replica, and `flip` when each of them lists it.
 
-    to: Destination
-    _loaded: deque[str] = field(default_factory=deque[str])
+    Raises Conflict and Unavailable before `flip`; what was loaded by then stays, unused, under a name of its own.
+    """
+    await asyncio.gather(*(_load(replica, policy, folder) for replica in replicas))
+    await asyncio.gather(*(_listed(replica, policy, sleep) for replica in replicas))
+    await flip()
 
-    async def __call__(self, version: VersionRow) -> None:
-        """Returns when the version answers. Raises Unavailable when it cannot be made to."""
-        name = f"{version.name}@{version.version}"
-        if name in self._loaded:
+
+async def withdrawn(replicas: Sequence[Destination], policy: str) -> None:
+    """Unload a version that no run needs any more; a replica that does not have it is content. Raises Unavailable."""
+    for replica in replicas:
+        answer = await post(replica, "/v1/unload_lora_adapter", {"lora_name": policy}, SECONDS)
+        if isinstance(answer, Refusal) and policy in await models(replica):
+            raise Unavailable(f"{replica.api_base} did not unload {policy}: {answer.message}")
+
+
+async def models(replica: Destination) -> tuple[str, ...]:
+    """What a replica has now. Raises Unavailable."""
+    answer = await get(replica, "/v1/models", SECONDS)
+    if isinstance(answer, Refusal):
+        raise Unavailable(f"{replica.api_base} does not say what it has: {answer.message}")
+    return tuple(str(model["id"]) for model in orjson.loads(answer)["data"])
+
+
+async def _load(replica: Destination, policy: str, folder: Path) -> None:
+    if policy in await models(replica):
+        return
+    body = {"lora_name": policy, "lora_path": str(folder)}
+    answer = await post(replica, "/v1/load_lora_adapter", body, SECONDS)
+    if isinstance(answer, Refusal) and policy not in await models(replica):
+        remedy = "Start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 and --enable-lora, and let it see the folder."
+        raise Conflict(f"{replica.api_base} did not load {policy}: {answer.message}.", remedy)
+
+
+async def _listed(replica: Destination, policy: str, sleep: Callable[[float], Awaitable[None]]) -> None:
+    for _ in range(LOOKS):
+        if policy in await models(replica):
             return
-        card = orjson.loads(await self._said("/v1/load_policy", {"name": name, "path": version.uri}))
-        if card.get("weights_sha256") != version.sha256:
-            raise Unavailable(f"The policy engine serves other weights as {name}. Unload them first.")
-        self._loaded.append(name)
-        while len(self._loaded) > KEPT:
-            await self._said("/v1/unload_policy", {"name": self._loaded.popleft()})
-
-    async def _said(self, path: str, body: dict[str, Any]) -> bytes:
-        found = await post(self.to, path, body, SECONDS)
-        if isinstance(found, Refusal):
-            raise Unavailable(f"The policy engine refused {path}: {found.message}")
-        return found
+        await sleep(LOOK_SECONDS)
+    raise Unavailable(f"{replica.api_base} took {policy} and does not list it.")

@@ -1,0 +1,79 @@
+"""A version on several servers of vLLM's wire: everywhere or nowhere, and the pointer last."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from offing.core.errors import Conflict, Unavailable
+from offing.models.credentials import Destination
+from offing_trainer.job.serving import published, withdrawn
+from tests.wire.replies import Fault, Malformed, Reply
+from tests.wire.server import Received, WireServer
+
+
+class Replica:
+    """Knows adapters by name; `story` is what all replicas of a test heard, in order."""
+
+    def __init__(self, name: str, story: list[str], *, refuses: bool = False, forgets: bool = False) -> None:
+        self.name, self.story, self.refuses, self.forgets = name, story, refuses, forgets
+        self.has = ["base"]
+
+    def __call__(self, asked: Received) -> Reply:
+        what = asked.path.rpartition("/")[2]
+        self.story.append(f"{self.name} {what}")
+        if what == "models":
+            return Malformed(json.dumps({"data": [{"id": name} for name in self.has]}).encode())
+        name = asked.body["lora_name"]
+        if what == "load_lora_adapter":
+            if self.refuses:
+                return Fault(400, "LoRA is off")
+            assert asked.body["lora_path"] == "/policies/planner@3"
+            self.has += [] if self.forgets else [name]
+            return Malformed(b"Success: LoRA adapter added.")
+        if name not in self.has:
+            return Fault(404, "no such adapter")
+        self.has.remove(name)
+        return Malformed(b"Success: LoRA adapter removed.")
+
+
+async def no_sleep(_seconds: float) -> None:
+    """Time does not pass in these tests."""
+
+
+async def test_every_replica_loads_and_lists_a_version_before_the_pointer_moves() -> None:
+    story: list[str] = []
+    one, two = Replica("one", story), Replica("two", story)
+
+    async def flip() -> None:
+        story.append("flip")
+
+    async with WireServer(one) as a, WireServer(two) as b:
+        replicas = [Destination(a.url), Destination(b.url)]
+        await published(replicas, "planner@3", Path("/policies/planner@3"), flip, sleep=no_sleep)
+        assert story[-1] == "flip"
+        assert all(f"{name} load_lora_adapter" in story for name in ("one", "two"))
+        assert max(n for n, line in enumerate(story) if "load" in line) < max(
+            n for n, line in enumerate(story) if "models" in line
+        )
+        await published(replicas, "planner@3", Path("/policies/planner@3"), flip, sleep=no_sleep)
+        assert sum("load_lora" in line for line in story) == 2
+        for _ in range(2):
+            await withdrawn(replicas, "planner@3")
+    assert (one.has, two.has) == (["base"], ["base"])
+
+
+@pytest.mark.parametrize(("how", "error"), [("refuses", Conflict), ("forgets", Unavailable)])
+async def test_a_replica_that_cannot_serve_a_version_leaves_the_pointer_where_it_was(
+    how: str, error: type[Exception]
+) -> None:
+    story: list[str] = []
+
+    async def flip() -> None:
+        story.append("flip")
+
+    async with WireServer(Replica("one", story)) as a, WireServer(Replica("two", story, **{how: True})) as b:
+        replicas = [Destination(a.url), Destination(b.url)]
+        with pytest.raises(error, match=r"planner@3"):
+            await published(replicas, "planner@3", Path("/policies/planner@3"), flip, sleep=no_sleep)
+    assert "flip" not in story
