@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from offing_trainer.batch import Floats
+from offing_trainer.critic import value_loss
+from tests.results.key_door import How, episodes_until
 from tests.results.two_levels import Measured, a_world, compared, exact_gradient, values
 
 EPISODES, SEED = 20_000, 5
@@ -50,3 +53,22 @@ def test_the_worlds_values_agree_with_each_other_and_its_gradient_with_them() ->
     gradient = exact_gradient(world)
     np.testing.assert_allclose(gradient["subgoal"].reshape(3, 3).sum(1), 0, atol=1e-8)
     np.testing.assert_allclose(gradient["action"].reshape(9, 2).sum(1), 0, atol=1e-8)
+
+
+def test_with_small_steps_hierarchical_credit_learns_to_fetch_the_key_and_open_the_door_in_fewer_episodes() -> None:
+    found = {credit: [episodes_until(seed, How(credit)) for seed in range(5)] for credit in ("flat", "hierarchical")}
+    assert max(found["hierarchical"]) < 6400
+    assert np.mean(found["hierarchical"]) < np.mean(found["flat"])
+
+
+def test_three_heads_learn_what_they_are_told() -> None:
+    rng = np.random.default_rng(0)
+    heads = ("value_high", "value_low", "value_term")
+    targets = {head: rng.normal(size=30) for head in heads}
+    values: dict[str, Floats] = {head: np.zeros(30) for head in heads}
+    for _ in range(60):
+        before = values
+        for _ in range(4):
+            pull = value_loss(values, targets, before, per_turn=1.0, clip=0.5).dvalues
+            values = {head: values[head] - 0.3 * pull[head] for head in heads}
+    assert value_loss(values, targets, values, per_turn=1 / 30).value < 1e-3

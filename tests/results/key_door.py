@@ -1,0 +1,163 @@
+"""A corridor with a key at one end and a door at the other: how many episodes it takes to learn, by way of credit.
+
+Policy and critics are tables. Both ways learn the same policy, which keeps or switches a subgoal and then acts, from
+the same number of episodes a step; they differ in who is credited with what, and by which critics. Which of them is
+faster depends on the rate, so all rates are shown. Run as a module, it prints the measurement.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from offing_trainer.batch import Floats, Places
+from offing_trainer.hierarchy import AtCut, high_stream, low_stream, switch_stream, walk_of
+from offing_trainer.turns import backward, closes, following, opens, standardised
+
+CELLS, START, HORIZON = 9, 4, 40
+STATES, SUBGOALS, ACTIONS = 2 * CELLS, 2, 2
+"""A state is a cell, with or without the key."""
+
+
+@dataclass(slots=True, eq=False)
+class Tables:
+    """Logits of the policy, and what critics say."""
+
+    switch: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS)))
+    subgoal: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS)))
+    action: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS, ACTIONS)))
+    low: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS)))
+    high: Floats = field(default_factory=lambda: np.zeros(STATES))
+    before: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turns:
+    """Episodes end to end; one entry a turn."""
+
+    episode: Places
+    state: Places
+    before: Places
+    switched: Places
+    subgoal: Places
+    action: Places
+    reward: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    credit: str = "hierarchical"
+    """Or `flat`."""
+    episodes: int = 32
+    """A step."""
+    rate: float = 0.1
+    """Of the policy."""
+    critic_rate: float = 0.3
+    gamma: float = 0.97
+    lam: float = 0.95
+
+
+def episodes_until(seed: int, how: How, success: float = 0.9, most: int = 6400) -> int:
+    """Episodes seen when a step's share of opened doors first reaches `success`; `most`: it did not before."""
+    rng, tables = np.random.default_rng(seed), Tables()
+    for seen in range(how.episodes, most + 1, how.episodes):
+        turns = played(tables, how.episodes, rng)
+        if turns.reward.sum() >= success * how.episodes:
+            return seen
+        _learnt(tables, turns, how)
+    return most
+
+
+def played(tables: Tables, episodes: int, rng: np.random.Generator) -> Turns:
+    chances = [_chance(logits) for logits in (tables.subgoal, tables.action)]
+    rows: list[tuple[float, ...]] = []
+    for episode in range(episodes):
+        cell, key, before = START, 0, 0
+        for t in range(HORIZON):
+            state = cell + CELLS * key
+            switched = t == 0 or rng.random() < 1 / (1 + np.exp(-tables.switch[state, before]))
+            subgoal = int(rng.random() < chances[0][state, 1]) if switched else before
+            action = int(rng.random() < chances[1][state, subgoal, 1])
+            cell = min(max(cell + 2 * action - 1, 0), CELLS - 1)
+            key |= cell == 0
+            opened = bool(key) and cell == CELLS - 1
+            rows.append((episode, state, before, switched, subgoal, action, float(opened)))
+            before = subgoal
+            if opened:
+                break
+    columns: list[Any] = [np.array(column) for column in zip(*rows, strict=True)]
+    return Turns(*(column.astype(np.int64) for column in columns[:6]), reward=columns[6].astype(np.float64))
+
+
+def _learnt(tables: Tables, turns: Turns, how: How) -> None:
+    """One step of the policy, then one of the critics."""
+    credit = _hierarchical(tables, turns, how) if how.credit == "hierarchical" else _flat(tables, turns, how)
+    every, first = np.ones(len(turns.state), np.bool_), opens(turns.episode)
+    chose = turns.switched > 0
+    rate = how.rate * how.episodes / len(turns.state)
+    decided = standardised(credit["switch"], every) * ~first
+    turned = 1 / (1 + np.exp(-tables.switch[turns.state, turns.before]))
+    pull = standardised(credit["subgoal"], chose)[:, None] * _pull(tables.subgoal[turns.state], turns.subgoal)
+    act = standardised(credit["action"], every)[:, None] * _pull(
+        tables.action[turns.state, turns.subgoal], turns.action
+    )
+    np.add.at(tables.switch, (turns.state, turns.before), rate * decided * (turns.switched - turned))
+    np.add.at(tables.subgoal, turns.state, rate * pull)
+    np.add.at(tables.action, (turns.state, turns.subgoal), rate * act)
+
+
+def _hierarchical(tables: Tables, turns: Turns, how: How) -> Mapping[str, Floats]:
+    walk = walk_of(
+        turns.episode,
+        turns.switched > 0,
+        turns.reward,
+        tables.low[turns.state, turns.subgoal],
+        tables.high[turns.state],
+        np.zeros(len(turns.state), np.bool_),
+    )
+    low = low_stream(walk, how.gamma, how.lam, AtCut.OFF)
+    high = high_stream(walk, how.gamma, how.lam, AtCut.OFF)
+    switch = switch_stream(walk, how.gamma, AtCut.OFF, tables.before[turns.state, turns.before])
+    asked = ~np.isnan(high.target)
+    _told(tables.low, (turns.state, turns.subgoal), low.target, how.critic_rate)
+    _told(tables.high, (turns.state[asked],), high.target[asked], how.critic_rate)
+    _told(tables.before, (turns.state, turns.before), switch.target, how.critic_rate)
+    return {"switch": switch.advantage, "subgoal": high.advantage, "action": low.advantage}
+
+
+def _flat(tables: Tables, turns: Turns, how: How) -> Mapping[str, Floats]:
+    value, last = tables.before[turns.state, turns.before], closes(turns.episode)
+    surprise = turns.reward + how.gamma * following(value, last, np.zeros(len(value))) - value
+    advantage = backward(surprise, np.full(len(value), how.gamma * how.lam), turns.episode)
+    _told(tables.before, (turns.state, turns.before), advantage + value, how.critic_rate)
+    return dict.fromkeys(("switch", "subgoal", "action"), advantage)
+
+
+def _told(table: Floats, places: tuple[Places, ...], targets: Floats, rate: float) -> None:
+    """Every entry that was asked moves towards the mean of its targets."""
+    total, count = np.zeros_like(table), np.zeros_like(table)
+    np.add.at(total, places, targets)
+    np.add.at(count, places, 1.0)
+    table += rate * np.divide(total - count * table, count, out=np.zeros_like(table), where=count > 0)
+
+
+def _chance(logits: Floats) -> Floats:
+    raised = np.exp(logits - logits.max(-1, keepdims=True))
+    return raised / raised.sum(-1, keepdims=True)
+
+
+def _pull(logits: Floats, chosen: Places) -> Floats:
+    """d log p(chosen) by each logit."""
+    return np.eye(logits.shape[-1])[chosen] - _chance(logits)
+
+
+def main() -> None:
+    for rate in (0.1, 0.3, 1.0):
+        for credit in ("flat", "hierarchical"):
+            found = [episodes_until(seed, How(credit, rate=rate)) for seed in range(5)]
+            print(f"rate {rate}, {credit:13} {np.mean(found):7.0f} episodes on average, by seed {found}")
+
+
+if __name__ == "__main__":
+    main()
