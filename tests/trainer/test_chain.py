@@ -1,11 +1,13 @@
 """Which chains are refused before any work, and what the refusal says."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from offing.core.errors import InvalidInput
-from offing_trainer.catalogue import NamedTwice, by_name, every, of_module
+from offing_trainer.catalogue import NamedTwice, by_name, every, of_module, offered
 from offing_trainer.chain import Chain, ImpossibleChain, chain_for, chain_of, needed_columns
 from offing_trainer.config import ChainConfig, TrainConfig, config_of, recipe_names
 from offing_trainer.rewards import geometric
@@ -138,6 +140,20 @@ def test_every_recipe_is_a_chain() -> None:
 def test_a_module_offers_one_plugin_or_several() -> None:
     assert of_module(geometric) == (geometric.PLUGIN,)
     assert (Seam.REWARD, "geometric") in every()
+
+
+def test_another_package_offers_plugins_by_an_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "someones.py").write_text(
+        "from offing_trainer.seam import Plugin, Seam\n"
+        "PLUGIN = Plugin('theirs', Seam.WEIGHT, 'someone', lambda options, given: 1)\n"
+    )
+    info = tmp_path / "someones-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: someones\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[offing.training]\nall = someones\none = someones:PLUGIN\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert {plugin.name for plugin in offered()} == {"theirs"}
+    assert a_chain(weight={"name": "theirs"}).only(Seam.WEIGHT).plugin.source == "someone"
 
 
 def test_two_plugins_of_one_name_are_refused() -> None:

@@ -176,6 +176,15 @@ def test_every_rollout_that_is_given_has_a_fate() -> None:
     ]  # fmt: skip
 
 
+def test_a_rollout_that_is_masked_token_by_token_is_not_counted_as_trained() -> None:
+    mask = {"name": "truncated-importance", "how": "mask", "low": 0.5, "high": 2.0}
+    chain = a_chain(weight=[{"name": "token-mean"}, mask])
+    how = LearnerConfig(mode="decoupled", minibatches=2)
+    chosen = prepared(chain, seen_by(chain, [rewarded([1.0, 0.0])]), {}, np.random.default_rng(0), learner=how)
+    far = chosen.batch.behaviour + np.where(chosen.batch.token_rollout == 1, 3.0, 0.0)
+    assert measured(chain, chosen, {"logp_old": far}).fates == {run(1): "kept", run(2): "ratio"}
+
+
 def test_policy_versions_are_not_mixed_in_a_group() -> None:
     mixed = a_group(a_sample(1.0, run=1), a_sample(0.0, run=2, policy="planner@2"))
     with pytest.raises(MixedPolicies, match="planner@1 and planner@2"):

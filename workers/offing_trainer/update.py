@@ -10,30 +10,27 @@ Somebody with weights computes the columns in between: `chain.needed_columns` sa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 
 from offing.core.errors import InvalidInput
-from offing.core.rows import TrainRow
 from offing.core.trajectory import Outcome
 from offing_trainer import figures
 from offing_trainer.batch import OUTCOMES, Batch, Bits, Floats, Group, Places, Sample, batch_of
 from offing_trainer.chain import Chain, needed_columns
 from offing_trainer.config import LearnerConfig
-from offing_trainer.critic import value_loss
 from offing_trainer.dealing import dealt
 from offing_trainer.figures import Tally
-from offing_trainer.learner.contract import Derivatives, Forwarded, LossOf
+from offing_trainer.learner.contract import Forwarded
+from offing_trainer.losses import loss_of
 from offing_trainer.seam import (
-    COLUMNS,
     Advantage,
     AdvantageGiven,
     Columns,
     GroupsGiven,
-    LossGiven,
     RewardGiven,
     Rewards,
     RowsGiven,
@@ -42,67 +39,22 @@ from offing_trainer.seam import (
     SurveyGiven,
     WeightGiven,
 )
+from offing_trainer.step import (
+    CUT,
+    FAULT,
+    KEPT,
+    NO_TOKENS,
+    RATIO,
+    SHORT,
+    UNSELECTED,
+    ZERO,
+    Prepared,
+    Viewed,
+    a_token,
+    rows_at,
+    step_given,
+)
 from offing_trainer.turns import turns_in
-
-KEPT, ZERO, CUT, UNSELECTED = "kept", "zero_advantage", "truncated", "unselected"
-NO_TOKENS, SHORT, FAULT = "no_tokens", "short_group", "infra_error"
-"""What became of a rollout, as the ledger says it."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Viewed:
-    """What a view shows of a step's groups."""
-
-    groups: tuple[Group, ...]
-    batch: Batch
-    rows: tuple[TrainRow, ...]
-    """(N,) of the batch."""
-    state: State
-    fates: Mapping[str, str]
-    """By run id: the rollouts that are out already."""
-    figures: Mapping[str, float]
-    """Of the groups that stood, chosen or not."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """A step with its credit."""
-
-    batch: Batch
-    """With the rows that are trained alone; one that is trained twice is there twice."""
-    rows: tuple[TrainRow, ...]
-    """(N,) of the batch."""
-    live: Places
-    """Rows that need to be forwarded at all. The others have no gradient, and count only where averages are taken."""
-    rewards: Rewards
-    advantage: Floats
-    """(P,)"""
-    targets: Mapping[str, Floats]
-    """Of critics, see `Advantage.targets`."""
-    steps: tuple[Places, ...]
-    """Rows of each optimiser step, those that are not live too."""
-    columns: Columns
-    """Of the batch's tokens, turns and rollouts, as far as they are known."""
-    progress: float
-    learner: LearnerConfig
-    state: State
-    """As the step leaves it."""
-    fates: Mapping[str, str]
-    """By run id: what became of each rollout that was given."""
-    figures: Mapping[str, float]
-    weights: tuple[Floats, ...] = ()
-    """Of each optimiser step, a token of its rows. Empty before `measured`."""
-    surveyed: tuple[State, ...] = ()
-    """State as each step's losses see it."""
-
-    @property
-    def live_rows(self) -> tuple[TrainRow, ...]:
-        """What late columns are computed for."""
-        return _at(self.rows, self.live)
-
-    def rows_of(self, step: int) -> tuple[TrainRow, ...]:
-        """What an optimiser step forwards."""
-        return _at(self.rows, _live_in(self, step))
 
 
 def viewed(
@@ -177,7 +129,7 @@ def prepared(
     advantage = credit.token[tokens]
     return Prepared(
         batch=trained,
-        rows=_at(seen.rows, rows),
+        rows=rows_at(seen.rows, rows),
         live=np.flatnonzero(_live(chain, trained, advantage, credit)),
         rewards=rewards,
         advantage=advantage,
@@ -247,13 +199,23 @@ def measured(chain: Chain, chosen: Prepared, columns: Columns) -> Prepared:
     ready = replace(chosen, columns=known)
     state, surveyed, weights = chosen.state, list[State](), list[Floats]()
     for rows in chosen.steps:
-        given = _step_given(ready, rows, state)
+        given = step_given(ready, rows, state)
         for link in (*chain.at(Seam.SURROGATE), *chain.at(Seam.REGULARISE)):
             if link.plugin.survey:
                 state = {**state, **link.plugin.survey(link.options, replace(given, state=state))}
         surveyed.append(state)
         weights.append(_weighed(chain, given))
-    return replace(ready, weights=tuple(weights), surveyed=tuple(surveyed), state=state)
+    fates = {**chosen.fates, **dict.fromkeys(_weightless(chosen, weights), RATIO)}
+    return replace(ready, weights=tuple(weights), surveyed=tuple(surveyed), state=state, fates=fates)
+
+
+def _weightless(chosen: Prepared, weights: Sequence[Floats]) -> list[str]:
+    """Rollouts with credit of which no token counts, because weights left all of them out."""
+    batch, counted = chosen.batch, np.zeros(chosen.batch.rollouts, np.bool_)
+    for rows, weight in zip(chosen.steps, weights, strict=True):
+        tokens = batch.tokens_of(rows)
+        counted[batch.token_rollout[tokens[(weight > 0) & (chosen.advantage[tokens] != 0)]]] = True
+    return [run for nth, run in enumerate(batch.rollout) if chosen.fates[run] == KEPT and not counted[nth]]
 
 
 def _widened(chosen: Prepared, name: str, column: Floats) -> Floats:
@@ -265,103 +227,11 @@ def _widened(chosen: Prepared, name: str, column: Floats) -> Floats:
     return wide
 
 
-def _step_given(ready: Prepared, rows: Places, state: State) -> SurveyGiven:
-    tokens = ready.batch.tokens_of(rows)
-    columns = {name: column[tokens] if a_token(name) else column for name, column in ready.columns.items()}
-    return SurveyGiven(ready.batch.only(rows), ready.advantage[tokens], columns, ready.progress, state)
-
-
 def _weighed(chain: Chain, given: SurveyGiven) -> Floats:
     weight = np.ones(given.batch.tokens)
     for link in chain.at(Seam.WEIGHT):
         weight = weight * link.apply(WeightGiven(given.batch, given.advantage, given.columns, given.progress))
     return weight
-
-
-def loss_of(chain: Chain, ready: Prepared, step: int, tally: Tally | None = None) -> LossOf:
-    """The loss of an optimiser step's rows, for `learner.forward_backward(ready.rows_of(step), ...)`.
-
-    However the rows are cut into parts, values and derivatives add up to the same. `tally` is told about each part.
-    """
-    rows = ready.steps[step]
-    whole = _step_given(ready, rows, ready.surveyed[step])
-    live = np.flatnonzero(np.isin(rows, ready.live))
-    asked = _asked(ready, whole.batch)
-
-    def loss(places: Places, forwarded: Forwarded) -> Derivatives:
-        given = _part_given(whole, ready.weights[step], live[places], forwarded)
-        found = _derived(chain, given, tally)
-        if tally is not None:
-            tally.saw(given.batch, given.logp, given.entropy, given.columns)
-        if not ready.targets or not forwarded.values:
-            return found
-        return _with_critic(ready, found, forwarded, turns_in(whole.batch, live[places]), asked, tally)
-
-    return loss
-
-
-def _at(rows: Sequence[TrainRow], places: Places) -> tuple[TrainRow, ...]:
-    numbers: list[int] = places.tolist()
-    return tuple(rows[n] for n in numbers)
-
-
-def _live_in(ready: Prepared, step: int) -> Places:
-    rows = ready.steps[step]
-    return rows[np.isin(rows, ready.live)]
-
-
-def _part_given(whole: SurveyGiven, weight: Floats, rows: Places, forwarded: Forwarded) -> LossGiven:
-    tokens = whole.batch.tokens_of(rows)
-    columns = {name: column[tokens] if a_token(name) else column for name, column in whole.columns.items()}
-    return LossGiven(
-        batch=whole.batch.only(rows),
-        logp=forwarded.logp,
-        entropy=forwarded.entropy,
-        advantage=whole.advantage[tokens],
-        weight=weight[tokens],
-        columns=columns,
-        state=whole.state,
-    )
-
-
-def _derived(chain: Chain, given: LossGiven, tally: Tally | None) -> Derivatives:
-    value, dlogp, dentropy = 0.0, np.zeros(len(given.logp)), np.zeros(len(given.logp))
-    for link in (chain.only(Seam.SURROGATE), *chain.at(Seam.REGULARISE)):
-        term = link.apply(given)
-        value += link.coefficient * term.value
-        dlogp += link.coefficient * term.dlogp
-        dentropy += 0.0 if term.dentropy is None else link.coefficient * term.dentropy
-        if tally is not None:
-            tally.add({f"loss_{link.plugin.name}": term.value, **term.figures})
-    if tally is not None:
-        tally.add({"loss": value})
-    return Derivatives(value, dlogp, dentropy if dentropy.any() else None)
-
-
-def _asked(ready: Prepared, batch: Batch) -> int:
-    """Turns of a step at which a critic is asked."""
-    if not ready.targets or not batch.rows:
-        return 0
-    turns = turns_in(batch, np.arange(batch.rows))
-    return int(np.any([~np.isnan(target[turns]) for target in ready.targets.values()], axis=0).sum())
-
-
-def _with_critic(
-    ready: Prepared, found: Derivatives, forwarded: Forwarded, turns: Places, asked: int, tally: Tally | None
-) -> Derivatives:
-    """Mean over the turns of the step at which a critic is asked."""
-    heads = ready.targets.keys() & forwarded.values.keys()
-    critic = value_loss(
-        {head: forwarded.values[head] for head in sorted(heads)},
-        {head: ready.targets[head][turns] for head in sorted(heads)},
-        {head: ready.columns[head][turns] for head in sorted(heads & ready.columns.keys())},
-        per_turn=1 / max(asked, 1),
-        clip=ready.learner.value_clip,
-        coefficients=ready.learner.value_coefficients,
-    )
-    if tally is not None:
-        tally.add({"loss_critic": critic.value, **critic.figures})
-    return replace(found, value=found.value + critic.value, dvalues=critic.dvalues)
 
 
 def columns_of(batch: Batch, forwarded: Forwarded, names: frozenset[str], rows: Places | None = None) -> Columns:
@@ -375,11 +245,6 @@ def columns_of(batch: Batch, forwarded: Forwarded, names: frozenset[str], rows: 
         found[name] = np.full(batch.turns, np.nan)
         found[name][turns] = forwarded.values[name]
     return found
-
-
-def a_token(column: str) -> bool:
-    """Whether a column has an entry a token."""
-    return COLUMNS[column].startswith("(P,)")
 
 
 def _refuse_absent(needed: frozenset[str], columns: Mapping[str, Any]) -> None:
@@ -401,9 +266,11 @@ def _refuse_unknown(chain: Chain, batch: Batch, how: LearnerConfig) -> None:
 
 
 __all__ = [
+    "KEPT",
     "Prepared",
     "Tally",
     "Viewed",
+    "a_token",
     "columns_of",
     "loss_of",
     "measured",
