@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from offing_trainer.batch import Floats, Places
+from offing_trainer.batch import Bits, Floats, Places
 from offing_trainer.hierarchy import AtCut, high_stream, low_stream, switch_stream, walk_of
 from offing_trainer.turns import backward, closes, following, opens, standardised
 
@@ -70,24 +71,27 @@ def episodes_until(seed: int, how: How, success: float = 0.9, most: int = 6400) 
 
 
 def played(tables: Tables, episodes: int, rng: np.random.Generator) -> Turns:
-    chances = [_chance(logits) for logits in (tables.subgoal, tables.action)]
-    rows: list[tuple[float, ...]] = []
-    for episode in range(episodes):
-        cell, key, before = START, 0, 0
-        for t in range(HORIZON):
-            state = cell + CELLS * key
-            switched = t == 0 or rng.random() < 1 / (1 + np.exp(-tables.switch[state, before]))
-            subgoal = int(rng.random() < chances[0][state, 1]) if switched else before
-            action = int(rng.random() < chances[1][state, subgoal, 1])
-            cell = min(max(cell + 2 * action - 1, 0), CELLS - 1)
-            key |= cell == 0
-            opened = bool(key) and cell == CELLS - 1
-            rows.append((episode, state, before, switched, subgoal, action, float(opened)))
-            before = subgoal
-            if opened:
-                break
-    columns: list[Any] = [np.array(column) for column in zip(*rows, strict=True)]
-    return Turns(*(column.astype(np.int64) for column in columns[:6]), reward=columns[6].astype(np.float64))
+    subgoals, actions = _chance(tables.subgoal)[..., 1], _chance(tables.action)[..., 1]
+    going: Places = np.arange(episodes)
+    cell: Places = np.full(episodes, START)
+    key: Bits = np.zeros(episodes, np.bool_)
+    before: Places = np.zeros(episodes, np.int64)
+    columns = list[list[npt.NDArray[Any]]]()
+    for t in range(HORIZON):
+        state: Places = cell + CELLS * key
+        drawn = rng.random((3, len(going)))
+        switched: Bits = (drawn[0] < 1 / (1 + np.exp(-tables.switch[state, before]))) | (t == 0)
+        subgoal: Places = np.where(switched, drawn[1] < subgoals[state], before).astype(np.int64)
+        action: Places = (drawn[2] < actions[state, subgoal]).astype(np.int64)
+        cell = np.clip(cell + 2 * action - 1, 0, CELLS - 1)
+        key = key | (cell == 0)
+        opened: Bits = key & (cell == CELLS - 1)
+        columns.append([going, np.full(len(going), t), state, before, switched, subgoal, action, opened])
+        going, cell, key, before = going[~opened], cell[~opened], key[~opened], subgoal[~opened]
+    episode, turn, *said = (np.concatenate(part) for part in zip(*columns, strict=True))
+    order = np.lexsort((turn, episode))
+    whole = [part[order].astype(np.int64) for part in (episode, *said)]
+    return Turns(*whole[:6], reward=whole[6].astype(np.float64))
 
 
 def _learnt(tables: Tables, turns: Turns, how: How) -> None:
