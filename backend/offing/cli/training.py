@@ -193,7 +193,7 @@ def _teller(status: Any, as_json: bool) -> Any:
             sys.stdout.flush()
         elif figures:
             told = "  ".join(f"{name} {figures[name]:.4g}" for name in SHOWN if name in figures)
-            status.console.print(f"step {job.step:>4}  {told}", highlight=False)
+            status.console.print(f"step {job.step:>4}  {told}", highlight=False, soft_wrap=True)
 
     return say
 

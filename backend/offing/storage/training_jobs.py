@@ -153,7 +153,7 @@ class JobRow:
     """The last after which the guards found nothing."""
     groups: int
     rollouts: int
-    """Trained on."""
+    """Trained on, each counted once."""
     checkpoint: str
     """Folder of the committed step. Empty: the policy it began with."""
     worker: str
@@ -276,7 +276,7 @@ async def commit_step(connection: Connection, held: Hold, term: float, done: Ste
         "checkpoint": done.checkpoint,
         "phase": done.phase,
         "groups": done.groups,
-        "kept": sum(reason == "kept" for reason in done.used.values()),
+        "kept": sum(reason == "kept" for reason in done.used.values()) if done.round == 1 else 0,
         "round": done.round,
         "after_at": done.after[0] if done.after else None,
         "after_group": done.after[1] if done.after else None,
