@@ -195,10 +195,9 @@ def test_turns_outside_the_loop_belong_to_the_round_before_them() -> None:
 
 def test_what_turns_were_paid_is_all_that_their_rollout_scores() -> None:
     chain = a_chain(reward={"name": "geometric", "gamma": 0.5})
-    step = a_step(chain, [rewarded([1.0, 0.5], rounds_of(2, 1))])
-    assert by_row(step.batch, step.advantage) == pytest.approx(
-        grpo(np.array([1.5, 0.5]))[:1] * 2 + [-0.707106], abs=1e-5
-    )
+    step = a_step(chain, [rewarded([1.0, 0.5, 0.0], rounds_of(2, 1, 1))])
+    won, half, lost = grpo(np.array([1.5, 0.5, 0.0]))
+    assert by_row(step.batch, step.advantage) == pytest.approx([won, won, half, lost], abs=1e-9)
 
 
 # DCPO and SUPO ----------------------------------------------------------------------------------------------------
