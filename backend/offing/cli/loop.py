@@ -81,8 +81,8 @@ async def _closed(wanted: "LoopConfig", servers: Servers, settings: Settings, pr
 
 def _loop_room(database: Database, hints: BusHints, settings: Settings, progress: Progress) -> "LoopRoom":
     from offing_trainer.job.collecting import Collector
-    from offing_trainer.job.process import run_one
     from offing_trainer.job.own_engine import OurEngine
+    from offing_trainer.job.process import run_one
     from offing_trainer.loop import LoopRoom
 
     key = settings.engine_key
