@@ -456,3 +456,10 @@ def test_figures_of_the_loss_are_the_same_in_any_cut() -> None:
 def test_plugins_that_keep_nothing_change_no_state() -> None:
     assert no_state() == {}
     assert a_step(a_chain(), [rewarded([1.0, 0.0])]).state == {}
+
+
+def test_a_replayed_rollout_is_not_decided_on_again() -> None:
+    again = a_group(a_sample(1.0, run=1, policy="planner@0", replayed=True), a_sample(0.0, run=2))
+    ready = a_step(a_chain(), [again])
+    assert ready.batch.rows == 2
+    assert ready.fates == {run(2): "kept"}

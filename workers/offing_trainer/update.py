@@ -183,12 +183,14 @@ def _live(chain: Chain, batch: Batch, advantage: Floats, credit: Advantage) -> B
 
 
 def _fates(batch: Batch, trained: Batch, advantage: Floats) -> dict[str, str]:
+    """A rollout that is replayed was decided on when it came first."""
     had = np.bincount(batch.row_rollout, minlength=batch.rollouts) > 0
     left = np.bincount(trained.row_rollout, minlength=batch.rollouts) > 0
     paid = np.bincount(trained.token_rollout[advantage != 0], minlength=batch.rollouts) > 0
     cut = batch.outcome == OUTCOMES[Outcome.TRUNCATED.value]
     fate = np.select([~had, paid, left, cut], [NO_TOKENS, KEPT, ZERO, CUT], UNSELECTED)
-    return dict(zip(batch.rollout, fate.tolist(), strict=True))
+    decided = zip(batch.rollout, fate.tolist(), batch.replayed.tolist(), strict=True)
+    return {run: found for run, found, replayed in decided if not replayed}
 
 
 def measured(chain: Chain, chosen: Prepared, columns: Columns) -> Prepared:
@@ -215,7 +217,7 @@ def _weightless(chosen: Prepared, weights: Sequence[Floats]) -> list[str]:
     for rows, weight in zip(chosen.steps, weights, strict=True):
         tokens = batch.tokens_of(rows)
         counted[batch.token_rollout[tokens[(weight > 0) & (chosen.advantage[tokens] != 0)]]] = True
-    return [run for nth, run in enumerate(batch.rollout) if chosen.fates[run] == KEPT and not counted[nth]]
+    return [run for nth, run in enumerate(batch.rollout) if chosen.fates.get(run) == KEPT and not counted[nth]]
 
 
 def _widened(chosen: Prepared, name: str, column: Floats) -> Floats:
