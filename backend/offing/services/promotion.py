@@ -78,7 +78,7 @@ async def evaluate(
 async def settle_evaluation(database: Database, tenant: UUID, policy: str, batch: UUID, frozen: Frozen) -> UUID:
     """Store an evaluation whose batch has ended. Raises Conflict when it has not."""
     seen = await rollouts.one_batch(database, tenant, batch)
-    if seen.progress.open or seen.progress.made < seen.progress.complete + seen.progress.short:
+    if seen.progress.open or seen.progress.made < seen.batch.groups:
         raise Conflict("Rollouts of the evaluation are still running.", "Wait for them.")
     async with database.transaction(tenant) as connection:
         row = await policies.known(connection, policy, "policy")
@@ -170,10 +170,31 @@ async def roll_back(database: Database, tenant: UUID, name: str, why: str = "a p
         active = await policy_versions.in_state(connection, name, "active")
         if active is None:
             raise NotFound("active version of policy", name)
-        before = await _before(connection, active)
-        detail = {"policy": _name(active), "back_to": _name(before), "why": why}
-        await policy_versions.set_state(connection, await policy_versions.locked(connection, before.id), "active")
-        await training_events.add(connection, tenant, "rolled_back", detail, policy=active.id, job=_job(active))
+        return await _gives_way(connection, tenant, active, why)
+
+
+async def take_back(database: Database, tenant: UUID, id: UUID, why: str = "a person asked for it") -> str:
+    """This very version leaves its place, as a canary or as the active one. What was done.
+
+    Raises NotFound, and Conflict for one that new runs do not get, or that took over from none.
+    """
+    async with database.transaction(tenant) as connection:
+        await policy_versions.one_at_a_time(connection, (await policy_versions.by_id(connection, id)).name)
+        row = await policy_versions.locked(connection, id)
+        if row.state == "canary":
+            await _canary_leaves(connection, tenant, row, why)
+            return f"{_name(row)} is no canary any more"
+        if row.state != "active":
+            raise Conflict(f"{_name(row)} is {row.state}, and new runs do not get it.", "Nothing is left to do.")
+        return await _gives_way(connection, tenant, row, why)
+
+
+async def _gives_way(connection: Connection, tenant: UUID, active: VersionRow, why: str) -> str:
+    """Raises Conflict where there is no version before it."""
+    before = await _before(connection, active)
+    detail = {"policy": _name(active), "back_to": _name(before), "why": why}
+    await policy_versions.set_state(connection, await policy_versions.locked(connection, before.id), "active")
+    await training_events.add(connection, tenant, "rolled_back", detail, policy=active.id, job=_job(active))
     return f"{_name(before)} is active again, in place of {_name(active)}"
 
 
