@@ -101,6 +101,15 @@ class Bench:
                 (name, int(version), group),
             )
 
+    def same_task(self, one: UUID, other: UUID) -> None:
+        """Two groups are of the same task."""
+        with psycopg.connect(self.owner_url, autocommit=True) as owner:
+            owner.execute(
+                "update app.rollout_group set task_id = (select task_id from app.rollout_group where id = %s) "
+                "where id = %s",
+                (one, other),
+            )
+
     def later(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something from a job's thread on the loop, and wait for it."""
         assert self.loop is not None

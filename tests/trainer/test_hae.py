@@ -14,8 +14,8 @@ from offing_trainer.batch import Batch, Floats, Sample, batch_of
 from offing_trainer.critic import explained_variance, value_loss
 from offing_trainer.rewards.keep_penalty import KeepPenalty, keep_penalty
 from offing_trainer.seam import AdvantageGiven, RewardGiven, Rewards
-from offing_trainer.turns import turns_in
-from tests.trainer.builders import a_group, a_sample, random_batch, slope
+from offing_trainer.turns import taught, turns_in
+from tests.trainer.builders import a_group, a_sample, random_batch, rewarded, slope, turns_of
 
 OPENS, GOES_ON = ("switch", "subgoal", "action"), ("switch", "kept", "action")
 TURNS = (OPENS, GOES_ON, GOES_ON, OPENS, GOES_ON, OPENS, GOES_ON)
@@ -108,6 +108,15 @@ def test_a_turn_that_is_context_alone_is_no_step_and_what_it_was_paid_counts_to_
     alone = credited(shorter, columns={name: column[:6] for name, column in COLUMNS.items()})
     np.testing.assert_allclose(found.token, alone.token)
     assert np.isnan(found.targets["value_low"]).tolist() == [False] * 6 + [True]
+
+
+def test_what_a_context_turn_before_the_first_was_paid_counts_to_the_first_of_its_own_rollout() -> None:
+    batch = batch_of([rewarded([1.0, 0.5], turns_of(2, 3))])
+    known = np.array([2, 2, 0, 2, 2])
+    rewards = Rewards(batch.reward, np.array([0.0, 0.0, 0.25, 0.0, 0.0]))
+    turns, paid = taught(replace(batch, turn_tokens=known), rewards)
+    assert turns.tolist() == [0, 1, 3, 4]
+    assert paid.tolist() == [0.0, 1.0, 0.25, 0.5]
 
 
 def test_critics_are_asked_where_their_streams_are() -> None:

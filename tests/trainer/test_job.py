@@ -188,3 +188,19 @@ async def test_a_hanging_and_a_failing_sink_hold_no_step_up(bench: Bench) -> Non
 def test_a_sink_that_there_is_not_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="grafana"):
         opened(["grafana"], About(UUID(int=1), "p@1", {}, tmp_path))
+
+
+async def test_a_group_that_failed_is_trained_with_an_earlier_success_of_its_task(bench: Bench) -> None:
+    await bench.policy()
+    solved, failed = await bench.groups(1), await bench.groups(1, rewards=(0.0,), first=1)
+    bench.same_task(solved[0], failed[0])
+    job = await bench.job(
+        data={"groups_per_step": 1, "minimum_informative_groups": 0},
+        chain={**TABLES["chain"], "select": [{"name": "success-replay"}]},
+    )
+    done = await bench.run(job.id)
+    assert (done.state, done.error, done.step) == ("done", "", 2)
+    assert await bench.ledger(job.id) == {"kept": 3, "unselected": 1}
+    figures = await training.metrics(bench.database, LOCAL_TENANT, job.id, 0, ["replayed", "grad_norm"], 100)
+    assert [m.value for m in figures if m.name == "replayed"] == [0, 1]
+    assert all(m.value > 0 for m in figures if m.name == "grad_norm")

@@ -5,10 +5,12 @@ The only home of how a group's tokens come from the store to the estimators. Hol
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from offing.core.episode import Episode
+from offing.core.errors import NotFound
 from offing.core.packed import PackedSegment
 from offing.core.rows import TrainRow, merged_all
 from offing.storage import stretches, training_groups, trajectories
@@ -26,6 +28,8 @@ class Read:
     facts: Mapping[UUID, RunFacts]
     without_ids: int
     """Turns of which only the text is known."""
+    earlier: Mapping[str, Sample] = field(default_factory=dict[str, Sample])
+    """See `seam.GroupsGiven.earlier`."""
 
     @property
     def tokenizers(self) -> Counter[str]:
@@ -44,6 +48,19 @@ async def read(
     async with database.transaction(tenant) as connection:
         facts = await training_groups.facts(connection, list(episodes))
     return Read(tuple(_group(head, episodes, rows) for head in heads), facts, without)
+
+
+async def read_earlier(
+    database: Database, tenant: UUID, runs: Sequence[UUID], roles: Sequence[str], *, quarantined: bool = False
+) -> dict[str, Sample]:
+    """Single rollouts with the rows of these roles, by run id; those that were erased meanwhile are not there."""
+    episodes: dict[UUID, Episode] = {}
+    for run in runs:
+        async with database.transaction(tenant) as connection:
+            with suppress(NotFound):
+                episodes[run] = await trajectories.episode(connection, run)
+    rows, _ = await _rows(database, tenant, episodes, roles, quarantined)
+    return {str(run): Sample(episode, tuple(rows.get(run, ()))) for run, episode in episodes.items()}
 
 
 async def episodes_of(database: Database, tenant: UUID, head: GroupHead) -> dict[UUID, Episode]:

@@ -65,7 +65,9 @@ class Trainee(Protocol):
         """A checkpoint; None: the policy that it began with."""
         ...
 
-    async def read(self, database: Database, tenant: UUID, heads: Sequence[GroupHead]) -> Read:
+    async def read(
+        self, database: Database, tenant: UUID, heads: Sequence[GroupHead], state: Mapping[str, Any]
+    ) -> Read:
         """The groups as what its chain trains on: recorded tokens, or text to imitate."""
         ...
 
@@ -243,11 +245,11 @@ async def _next(course: _Course, on_thread: OnThread) -> JobRow | None:
 async def _trained(course: _Course, taken: "_Taken", on_thread: OnThread) -> Stepped:
     config, number = course.config, course.job.step + 1
     course.say("reading")
-    read = await course.trainee.read(course.room.database, course.held.tenant, taken.choice.groups)
+    state = dict(course.state)
+    read = await course.trainee.read(course.room.database, course.held.tenant, taken.choice.groups, state)
     choosing.refuse_mixed(read.tokenizers, course.policies.start.tokenizer_sha256, config.policy)
     all_groups = course.total * config.data.passes
     progress = min(1.0, course.job.groups / all_groups) if all_groups else 0.0
-    state = dict(course.state)
     return await on_thread(lambda: course.trainee.step(read, state, number, progress, course.say))
 
 

@@ -17,11 +17,12 @@ from offing.storage.pool import Database
 from offing.storage.training_groups import GroupHead
 from offing_trainer.chain import Chain, Columns, chain_for, needed_columns
 from offing_trainer.config import TrainConfig
-from offing_trainer.job.reading import Read, read
+from offing_trainer.job.reading import Read, read, read_earlier
 from offing_trainer.job.running import Policies, Said, Stepped
 from offing_trainer.job.texts import read_texts
 from offing_trainer.learner.contract import Forwarded, Learner
 from offing_trainer.learner.contract import Stepped as Moved
+from offing_trainer.seam import REPLAY
 from offing_trainer.texts import Reader
 from offing_trainer.update import KEPT, Prepared, Tally, Viewed, columns_of, loss_of, measured, prepared, viewed
 
@@ -56,10 +57,15 @@ class ChainTrainee:
     def export(self, folder: Path) -> None:
         self.learner.export_policy(folder, self.config.learner.kind)
 
-    async def read(self, database: Database, tenant: UUID, heads: Sequence[GroupHead]) -> Read:
+    async def read(
+        self, database: Database, tenant: UUID, heads: Sequence[GroupHead], state: Mapping[str, Any]
+    ) -> Read:
         """Recorded tokens; where nothing needs their log-probabilities, text too, of rollouts that have no tokens."""
-        roles, found = self.config.data.roles, None
-        found = await read(database, tenant, heads, roles, quarantined=self.config.data.quarantined)
+        roles, doubted = self.config.data.roles, self.config.data.quarantined
+        found = await read(database, tenant, heads, roles, quarantined=doubted)
+        if REPLAY in self.chain.tables:
+            runs = _replayable(state, heads)
+            found = replace(found, earlier=await read_earlier(database, tenant, runs, roles, quarantined=doubted))
         if found.without_ids and imitates(self.chain, self.config.learner.mode):
             found = _filled(found, await read_texts(database, tenant, heads, roles, self.reader()))
         return found
@@ -67,7 +73,7 @@ class ChainTrainee:
     def step(self, read: Read, state: Mapping[str, Any], step: int, progress: float, said: Said) -> Stepped:
         rng = np.random.default_rng([self.config.learner.seed, step])
         began = time.monotonic()
-        seen = viewed(self.chain, read.groups, state, rng, facts=_facts(read))
+        seen = viewed(self.chain, read.groups, state, rng, facts=_facts(read), earlier=read.earlier)
         ready = self._measured(self._prepared(seen, rng, progress, said), said)
         forwarded = time.monotonic()
         moved, tally = self._moved(ready, said)
@@ -167,6 +173,12 @@ def _filled(found: Read, texts: Read) -> Read:
         for group in found.groups
     )
     return replace(found, groups=groups)
+
+
+def _replayable(state: Mapping[str, Any], heads: Sequence[GroupHead]) -> list[UUID]:
+    """Runs that may be trained again with these groups."""
+    table: Mapping[str, Sequence[str]] = state.get(REPLAY, {})
+    return [UUID(run) for task in sorted({str(head.task) for head in heads}) for run in table.get(task, ())]
 
 
 def _facts(read: Read) -> dict[UUID, dict[str, float]]:
