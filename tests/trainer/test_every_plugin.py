@@ -268,8 +268,9 @@ def test_the_order_of_groups_rollouts_and_rows_decides_nothing(plugin: Plugin) -
 @named
 def test_how_rows_are_cut_for_memory_decides_nothing(plugin: Plugin) -> None:
     chain, groups = with_it(plugin), mixed_groups()
-    for cut in (1, 3, 1000):
-        same(a_step(chain, groups, cut=cut), a_step(chain, groups))
+    whole = a_step(chain, groups)
+    for cut in (3, 1000):
+        same(a_step(chain, groups, cut=cut), whole)
 
 
 @named

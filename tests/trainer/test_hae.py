@@ -12,10 +12,11 @@ from offing_trainer.advantages import hae, turn_gae
 from offing_trainer.advantages.hae import Hae
 from offing_trainer.batch import Batch, Floats, Sample, batch_of
 from offing_trainer.critic import explained_variance, value_loss
+from offing_trainer.learner.layout import laid
 from offing_trainer.rewards.keep_penalty import KeepPenalty, keep_penalty
 from offing_trainer.seam import AdvantageGiven, RewardGiven, Rewards
 from offing_trainer.turns import taught, turns_in
-from tests.trainer.builders import a_group, a_sample, random_batch, rewarded, slope, turns_of
+from tests.trainer.builders import CONTEXT, a_group, a_sample, random_batch, rewarded, slope, turns_of
 
 OPENS, GOES_ON = ("switch", "subgoal", "action"), ("switch", "kept", "action")
 TURNS = (OPENS, GOES_ON, GOES_ON, OPENS, GOES_ON, OPENS, GOES_ON)
@@ -117,6 +118,11 @@ def test_what_a_context_turn_before_the_first_was_paid_counts_to_the_first_of_it
     turns, paid = taught(replace(batch, turn_tokens=known), rewards)
     assert turns.tolist() == [0, 1, 3, 4]
     assert paid.tolist() == [0.0, 1.0, 0.25, 0.5]
+
+
+def test_the_low_value_is_read_after_the_subgoal_whether_it_is_new_or_kept() -> None:
+    new, kept = (one_rollout_row((kinds,)) for kinds in (OPENS, GOES_ON))
+    assert laid(new).decided.tolist() == laid(kept).decided.tolist() == [CONTEXT + 1]
 
 
 def test_critics_are_asked_where_their_streams_are() -> None:
