@@ -84,6 +84,10 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("GET", f"/api/v1/runs/{mine.rollout}", None),
         ("GET", f"/api/v1/policies/{mine.policy}", None),
         ("POST", f"/api/v1/policies/{mine.policy}/state", {"state": "bad"}),
+        ("GET", f"/api/v1/policies/{mine.policy}/events", None),
+        ("POST", f"/api/v1/policies/{mine.policy}/promote", {"force": True}),
+        ("POST", f"/api/v1/policies/{mine.policy}/canary", {"share": 0.5}),
+        ("POST", f"/api/v1/policies/{mine.policy}/rollback", None),
     ]
 
 

@@ -9,7 +9,20 @@ from offing.api import openapi, problems, static
 from offing.api.auth import authenticated
 from offing.api.guard import Guard, allowed_hosts
 from offing.api.parts import assembled
-from offing.api.routes import batches, events, jobs, library, platform, policies, reports, runs, session, tasks, threads
+from offing.api.routes import (
+    batches,
+    evaluations,
+    events,
+    jobs,
+    library,
+    platform,
+    policies,
+    reports,
+    runs,
+    session,
+    tasks,
+    threads,
+)
 from offing.api.routes import trajectories as trajectory_routes
 from offing.api.routes.responses import GUARDED, OPEN
 from offing.api.traced import PREFIX, Traced
@@ -52,7 +65,7 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
 
 def _install_routes(app: FastAPI) -> None:
     known = APIRouter(dependencies=[Depends(authenticated)], responses=GUARDED)
-    training = (tasks, batches, policies, trajectory_routes, jobs)
+    training = (tasks, batches, policies, evaluations, trajectory_routes, jobs)
     for part in (runs, events, reports, threads, library, *training, session, platform):
         known.include_router(part.router)
     app.include_router(known, prefix=PREFIX)

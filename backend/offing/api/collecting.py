@@ -245,6 +245,7 @@ class PolicyOut(Wire):
     lineage: dict[str, Any]
     evaluation: dict[str, Any]
     created_at: datetime
+    canary_share: float | None = Field(description="Share of new runs that a canary gets. null: it is none.")
 
 
 class PolicyPage(Page):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from offing.api import jobs, training
+from offing.api import jobs, standing, training
 
 RUN = "01980000-0000-7000-8000-00000000000a"
 THREAD = "01980000-0000-7000-8000-00000000000b"
@@ -256,6 +256,7 @@ POLICY_OUT: Example = {
     "lineage": {},
     "evaluation": {},
     "created_at": AT,
+    "canary_share": None,
 }
 
 EXAMPLES: dict[str, Example] = {
@@ -290,6 +291,12 @@ EXAMPLES: dict[str, Example] = {
     "PolicyOut": POLICY_OUT,
     "PolicyPage": {"items": [POLICY_OUT], "next": None},
     "PolicyStateIn": {"state": "active"},
+    "EvaluationOut": standing.EVALUATION,
+    "EvaluationPage": {"items": [standing.EVALUATION], "next": None},
+    "PromoteIn": {"force": False},
+    "PromotionOut": {"policy": POLICY_OUT | {"state": "active"}, "verdict": standing.VERDICT},
+    "CanaryIn": {"share": 0.1},
+    "RollbackOut": {"said": "planner@2 is active again, in place of planner@3"},
     "TrajectoryOut": training.EXAMPLE,
     "JobOut": {name: value for name, value in jobs.EXAMPLE.items() if name != "ledger"},
     "JobDetail": jobs.EXAMPLE,

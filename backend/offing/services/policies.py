@@ -12,8 +12,10 @@ from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineChoice
 from offing.storage import policy_versions, training_events
+from offing.storage.evaluations import ScoreRow, scores
 from offing.storage.policy_versions import NewVersion, VersionRow
 from offing.storage.pool import Connection, Database
+from offing.storage.training_events import Event
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -154,6 +156,22 @@ async def named(database: Database, tenant: UUID, text: str) -> VersionRow:
     """The version that NAME@VERSION names. Raises InvalidInput."""
     async with database.transaction(tenant) as connection:
         return await known(connection, text, "policy")
+
+
+async def events(database: Database, tenant: UUID, id: UUID, after: UUID | None, limit: int) -> list[Event]:
+    """What was decided about a version, in order. Raises NotFound."""
+    async with database.transaction(tenant) as connection:
+        await policy_versions.by_id(connection, id)
+        return await training_events.listed(connection, policy=id, after=after, limit=limit)
+
+
+async def evaluations(
+    database: Database, tenant: UUID, policy: UUID | None, name: str | None, before: UUID | None, limit: int
+) -> tuple[list[ScoreRow], UUID | None]:
+    """Evaluations of a version, of a name, or all, newest first, and where the next page begins. None: the last."""
+    async with database.transaction(tenant) as connection:
+        found = await scores(connection, policy, name, before, limit + 1)
+    return found[:limit], found[limit - 1].id if len(found) > limit else None
 
 
 async def change_state(database: Database, tenant: UUID, id: UUID, state: str) -> VersionRow:

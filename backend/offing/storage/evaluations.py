@@ -45,6 +45,31 @@ RESULTS = """
      order by task_id, member
 """
 
+SCORES = f"""
+    with wanted as (
+        select {COLUMNS}, v.name, v.version from evaluation e join policy_version v on v.id = e.policy_version_id
+         where (%(policy)s::uuid is null or v.id = %(policy)s) and (%(name)s::text is null or v.name = %(name)s)
+           and (%(before)s::uuid is null or e.id < %(before)s)
+         order by e.id desc limit %(limit)s
+    ), by_task as (
+        select r.evaluation_id, count(*) as rollouts, count(r.reward) as scored, avg(r.reward) as mean,
+               count(*) filter (where r.reward is not null and r.outcome = 'answered') as answered,
+               count(*) filter (where r.reward is not null and r.outcome = 'violated') as violated,
+               sum(r.turns) as turns, sum(r.tokens) as tokens
+          from evaluation_result r where r.evaluation_id in (select id from wanted)
+         group by r.evaluation_id, r.task_id
+    )
+    select w.*, coalesce(sum(rollouts), 0)::int as rollouts, coalesce(sum(scored), 0)::int as scored,
+           count(t.mean)::int as tasks, avg(t.mean)::float8 as reward, stddev_samp(t.mean)::float8 as spread,
+           (sum(answered) / nullif(sum(scored), 0))::float8 as answered,
+           (sum(violated) / nullif(sum(scored), 0))::float8 as violated,
+           (sum(turns) / nullif(sum(rollouts), 0))::float8 as turns,
+           (sum(tokens) / nullif(sum(rollouts), 0))::float8 as tokens
+      from wanted w left join by_task t on t.evaluation_id = w.id
+     group by w.id, w.policy, w.dataset, w.mode, w.graph, w.seed, w.batch, w.created_at, w.name, w.version
+     order by w.id desc
+"""
+
 CANARY = """
     select g.task_id, o.member, o.reward, o.outcome, r.turns, r.tokens
       from rollout o join rollout_group g on g.id = o.group_id join run r on r.id = o.run_id
@@ -81,6 +106,29 @@ class ResultRow:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreRow(Evaluation):
+    """An evaluation with what it came to."""
+
+    name: str
+    version: int
+    rollouts: int
+    scored: int
+    """Rollouts with a reward; in the others the platform failed."""
+    tasks: int
+    """With a scored rollout."""
+    reward: float | None
+    """Mean over tasks of the mean of a task's rollouts. None: nothing was scored."""
+    spread: float | None
+    """Standard deviation of the tasks' means. None: there are not two."""
+    answered: float | None
+    """Share of the scored rollouts; so is `violated`."""
+    violated: float | None
+    turns: float | None
+    """Of a rollout, on average; so is `tokens`. None: there is none."""
+    tokens: float | None
+
+
 async def add(connection: Connection, tenant: UUID, new: Mapping[str, Any]) -> int:
     """Store an evaluation with the results of its batch; how many.
 
@@ -111,6 +159,16 @@ async def by_id(connection: Connection, id: UUID) -> Evaluation:
 async def results(connection: Connection, evaluation: UUID) -> list[ResultRow]:
     """In order of task and member."""
     return [ResultRow(*row) for row in await (await connection.execute(RESULTS, (evaluation,))).fetchall()]
+
+
+async def scores(
+    connection: Connection, policy: UUID | None, name: str | None, before: UUID | None, limit: int
+) -> list[ScoreRow]:
+    """Evaluations that follow `before`, newest first; of a version, of a name, or all."""
+    values = {"policy": policy, "name": name, "before": before, "limit": limit}
+    async with connection.cursor(row_factory=class_row(ScoreRow)) as cursor:
+        await cursor.execute(SCORES, values)
+        return await cursor.fetchall()
 
 
 async def collected(connection: Connection, policy: UUID, since: datetime) -> Sequence[ResultRow]:

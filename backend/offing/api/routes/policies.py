@@ -1,4 +1,4 @@
-"""Policy versions: reading them, and changing their state. They are registered beside their files, by command."""
+"""Policy versions: reading them, and which of them new runs get. They are registered beside their files, by command."""
 
 from typing import Annotated
 from uuid import UUID
@@ -7,10 +7,14 @@ from fastapi import APIRouter, Query
 
 from offing.api.auth import Known
 from offing.api.collecting import PolicyOut, PolicyPage, PolicyStateIn, policy_out
+from offing.api.jobs import EventList, event_list
 from offing.api.parts import Held
 from offing.api.routes.responses import TOO_LARGE, problems
+from offing.api.standing import CanaryIn, PromoteIn, PromotionOut, RollbackOut, verdict_out
 from offing.api.strict import StrictRoute
-from offing.services import policies
+from offing.services import policies, promotion
+from offing.services.training_gate import Rules
+from offing.storage.policy_versions import VersionRow
 
 router = APIRouter(prefix="/policies", tags=["collection"], route_class=StrictRoute)
 
@@ -43,3 +47,52 @@ async def get_policy(caller: Known, held: Held, policy_id: UUID) -> PolicyOut:
 async def change_policy_state(caller: Known, held: Held, policy_id: UUID, wanted: PolicyStateIn) -> PolicyOut:
     """Move it to another state. Making one active retires the active one of its name; `bad` is for good."""
     return policy_out(await policies.change_state(held.database, caller.tenant, policy_id, wanted.state))
+
+
+@router.get("/{policy_id}/events", responses=NO_POLICY)
+async def get_policy_events(
+    caller: Known,
+    held: Held,
+    policy_id: UUID,
+    after: Annotated[UUID | None, Query(description="Later ones only.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 200,
+) -> EventList:
+    """What was decided about a version, in order."""
+    return event_list(await policies.events(held.database, caller.tenant, policy_id, after, limit))
+
+
+@router.post(
+    "/{policy_id}/promote",
+    responses=NO_POLICY | TOO_LARGE | problems(_409="It did not pass the gate, or may not be active."),
+)
+async def promote_policy(caller: Known, held: Held, policy_id: UUID, wanted: PromoteIn) -> PromotionOut:
+    """Make it the active version of its name, if it passes the gate against the one that is; `force`: in any case.
+
+    A version that is served by other machines is made active by `offing policy promote`, which loads it there first.
+    """
+    row = await policies.one(held.database, caller.tenant, policy_id)
+    rules = None if wanted.force else Rules()
+    made, verdict = await promotion.promote(held.database, caller.tenant, _named(row), rules)
+    return PromotionOut(policy=policy_out(made), verdict=verdict_out(verdict))
+
+
+@router.post(
+    "/{policy_id}/canary",
+    responses=NO_POLICY | TOO_LARGE | problems(_409="This state may not follow the present one."),
+)
+async def try_policy(caller: Known, held: Held, policy_id: UUID, wanted: CanaryIn) -> PolicyOut:
+    """Let it answer a share of the new runs that name the policy without a version."""
+    row = await policies.one(held.database, caller.tenant, policy_id)
+    return policy_out(await promotion.try_canary(held.database, caller.tenant, _named(row), wanted.share))
+
+
+@router.post(
+    "/{policy_id}/rollback", responses=NO_POLICY | problems(_409="It is not in use, or took over from no version.")
+)
+async def roll_policy_back(caller: Known, held: Held, policy_id: UUID) -> RollbackOut:
+    """Take it back: a canary leaves, an active version gives way to the one that it took over from."""
+    return RollbackOut(said=await promotion.take_back(held.database, caller.tenant, policy_id))
+
+
+def _named(row: VersionRow) -> str:
+    return f"{row.name}@{row.version}"

@@ -88,6 +88,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/evaluations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Evaluations
+         * @description Evaluations, newest first.
+         */
+        get: operations["list_evaluations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -373,6 +393,88 @@ export interface paths {
         get: operations["get_policy"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/{policy_id}/canary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try Policy
+         * @description Let it answer a share of the new runs that name the policy without a version.
+         */
+        post: operations["try_policy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/{policy_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Policy Events
+         * @description What was decided about a version, in order.
+         */
+        get: operations["get_policy_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/{policy_id}/promote": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Promote Policy
+         * @description Make it the active version of its name, if it passes the gate against the one that is; `force`: in any case.
+         *
+         *     A version that is served by other machines is made active by `offing policy promote`, which loads it there first.
+         */
+        post: operations["promote_policy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/{policy_id}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Roll Policy Back
+         * @description Take it back: a canary leaves, an active version gives way to the one that it took over from.
+         */
+        post: operations["roll_policy_back"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1299,6 +1401,19 @@ export interface components {
             usd?: number | null;
         };
         /**
+         * CanaryIn
+         * @example {
+         *       "share": 0.1
+         *     }
+         */
+        CanaryIn: {
+            /**
+             * Share
+             * @description Of the new runs that name the policy without a version.
+             */
+            share: number;
+        };
+        /**
          * CancelIn
          * @example {
          *       "mode": "write"
@@ -1448,6 +1563,145 @@ export interface components {
              * @description Steps of runs whose copies of the text were removed.
              */
             steps: number;
+        };
+        /**
+         * EvaluationOut
+         * @description A version on one set of tasks.
+         * @example {
+         *       "answered": 0.98,
+         *       "batch_id": null,
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "dataset": "heldout-1@500",
+         *       "graph": "agentflow",
+         *       "high": 0.68,
+         *       "id": "01980000-0000-7000-8000-00000000001c",
+         *       "low": 0.54,
+         *       "mode": "greedy",
+         *       "policy": "planner@3",
+         *       "policy_id": "01980000-0000-7000-8000-00000000001d",
+         *       "reward": 0.61,
+         *       "rollouts": 200,
+         *       "scored": 200,
+         *       "seed": 0,
+         *       "tasks": 200,
+         *       "tokens": 410,
+         *       "turns": 3.2,
+         *       "violated": 0
+         *     }
+         */
+        EvaluationOut: {
+            /**
+             * Answered
+             * @description Share of the scored rollouts.
+             */
+            answered: number | null;
+            /**
+             * Batch Id
+             * @description The rollouts behind it. null: they were erased.
+             */
+            batch_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Dataset */
+            dataset: string;
+            /** Graph */
+            graph: string;
+            /** High */
+            high: number | null;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Low
+             * @description Of its 95 % interval, by the spread of tasks. null: fewer than two tasks.
+             */
+            low: number | null;
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "greedy" | "sampled";
+            /**
+             * Policy
+             * @description NAME@VERSION.
+             */
+            policy: string;
+            /**
+             * Policy Id
+             * Format: uuid
+             */
+            policy_id: string;
+            /**
+             * Reward
+             * @description Mean over tasks. null: nothing was scored.
+             */
+            reward: number | null;
+            /** Rollouts */
+            rollouts: number;
+            /**
+             * Scored
+             * @description In the others the platform failed.
+             */
+            scored: number;
+            /** Seed */
+            seed: number;
+            /** Tasks */
+            tasks: number;
+            /** Tokens */
+            tokens: number | null;
+            /**
+             * Turns
+             * @description Of a rollout, on average.
+             */
+            turns: number | null;
+            /**
+             * Violated
+             * @description Share that broke a rule of their flow.
+             */
+            violated: number | null;
+        };
+        /**
+         * EvaluationPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "answered": 0.98,
+         *           "batch_id": null,
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "dataset": "heldout-1@500",
+         *           "graph": "agentflow",
+         *           "high": 0.68,
+         *           "id": "01980000-0000-7000-8000-00000000001c",
+         *           "low": 0.54,
+         *           "mode": "greedy",
+         *           "policy": "planner@3",
+         *           "policy_id": "01980000-0000-7000-8000-00000000001d",
+         *           "reward": 0.61,
+         *           "rollouts": 200,
+         *           "scored": 200,
+         *           "seed": 0,
+         *           "tasks": 200,
+         *           "tokens": 410,
+         *           "turns": 3.2,
+         *           "violated": 0
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        EvaluationPage: {
+            /** Items */
+            items: components["schemas"]["EvaluationOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this was the last.
+             */
+            next: string | null;
         };
         /**
          * EventList
@@ -2251,6 +2505,7 @@ export interface components {
          * @description A policy version: immutable but for its state.
          * @example {
          *       "base_model": "",
+         *       "canary_share": null,
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "evaluation": {},
          *       "id": "01980000-0000-7000-8000-000000000012",
@@ -2269,6 +2524,11 @@ export interface components {
         PolicyOut: {
             /** Base Model */
             base_model: string;
+            /**
+             * Canary Share
+             * @description Share of new runs that a canary gets. null: it is none.
+             */
+            canary_share: number | null;
             /**
              * Created At
              * Format: date-time
@@ -2318,6 +2578,7 @@ export interface components {
          *       "items": [
          *         {
          *           "base_model": "",
+         *           "canary_share": null,
          *           "created_at": "2026-11-21T09:00:00Z",
          *           "evaluation": {},
          *           "id": "01980000-0000-7000-8000-000000000012",
@@ -2425,6 +2686,56 @@ export interface components {
             unsettled: number;
             /** Waiting */
             waiting: number;
+        };
+        /**
+         * PromoteIn
+         * @description Whether the gate is asked.
+         * @example {
+         *       "force": false
+         *     }
+         */
+        PromoteIn: {
+            /**
+             * Force
+             * @description true: whatever it is worth. false: if it passes the gate.
+             * @default false
+             */
+            force: boolean;
+        };
+        /**
+         * PromotionOut
+         * @example {
+         *       "policy": {
+         *         "base_model": "",
+         *         "canary_share": null,
+         *         "created_at": "2026-11-21T09:00:00Z",
+         *         "evaluation": {},
+         *         "id": "01980000-0000-7000-8000-000000000012",
+         *         "kind": "full",
+         *         "lineage": {},
+         *         "name": "planner",
+         *         "parent_id": null,
+         *         "sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *         "state": "active",
+         *         "template_sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *         "tokenizer_sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+         *         "uri": "/srv/policies/planner@3",
+         *         "version": 3
+         *       },
+         *       "verdict": {
+         *         "candidate": 0.61,
+         *         "champion": 0.52,
+         *         "difference": 0.09,
+         *         "high": 0.15,
+         *         "low": 0.03,
+         *         "pairs": 200
+         *       }
+         *     }
+         */
+        PromotionOut: {
+            policy: components["schemas"]["PolicyOut"];
+            /** @description null: the gate was not asked, or there was no active version. */
+            verdict: components["schemas"]["VerdictOut"] | null;
         };
         /**
          * RatingIn
@@ -2576,6 +2887,19 @@ export interface components {
             version: number;
             /** Written By */
             written_by: string;
+        };
+        /**
+         * RollbackOut
+         * @example {
+         *       "said": "planner@2 is active again, in place of planner@3"
+         *     }
+         */
+        RollbackOut: {
+            /**
+             * Said
+             * @description What was done.
+             */
+            said: string;
         };
         /**
          * RolloutDetail
@@ -4266,6 +4590,30 @@ export interface components {
             source: components["schemas"]["SourceOut"] | null;
         };
         /**
+         * VerdictOut
+         * @description A candidate against the active version, on the tasks that both were evaluated on.
+         */
+        VerdictOut: {
+            /**
+             * Candidate
+             * @description Mean reward.
+             */
+            candidate: number;
+            /** Champion */
+            champion: number;
+            /** Difference */
+            difference: number;
+            /** High */
+            high: number;
+            /**
+             * Low
+             * @description Of the difference's 95 % interval.
+             */
+            low: number;
+            /** Pairs */
+            pairs: number;
+        };
+        /**
          * WholeStepPage
          * @example {
          *       "items": [
@@ -4701,6 +5049,81 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EngineOut"][];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_evaluations: {
+        parameters: {
+            query?: {
+                policy_id?: string | null;
+                /** @description Of versions of this name. */
+                name?: string | null;
+                /** @description `next` of the page before. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvaluationPage"];
                 };
             };
             /** @description No usable key or session. */
@@ -5899,6 +6322,379 @@ export interface operations {
             };
             /** @description There is no such policy version. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    try_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CanaryIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such policy version. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This state may not follow the present one. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_policy_events: {
+        parameters: {
+            query?: {
+                /** @description Later ones only. */
+                after?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventList"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such policy version. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    promote_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PromoteIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PromotionOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such policy version. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It did not pass the gate, or may not be active. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    roll_policy_back: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RollbackOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such policy version. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is not in use, or took over from no version. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
