@@ -79,23 +79,10 @@ def hashes(folder: Path, base: VersionRow | None) -> tuple[str, str, str]:
 
     Empty for the tokenizer and template of full weights that have none; an adapter without its own has its base's.
     """
-    from offing_engine.folder import adapter_sha256, template_sha256, tokenizer_sha256, weights_sha256
+    from offing_trainer.job.publishing import hashes_of
 
-    own = weights_sha256(folder)
-    weights = own if base is None else adapter_sha256(base.sha256, own)
-    if not (folder / "tokenizer.json").is_file():
-        return weights, base.tokenizer_sha256 if base else "", base.template_sha256 if base else ""
-    return weights, tokenizer_sha256(folder), template_sha256(_template(folder))
-
-
-def _template(folder: Path) -> str:
-    """The chat template's text. Empty: there is none."""
-    file = folder / "chat_template.jinja"
-    if file.is_file():
-        return file.read_text(encoding="utf-8")
-    config = folder / "tokenizer_config.json"
-    found = orjson.loads(config.read_bytes()).get("chat_template") if config.is_file() else None
-    return found if isinstance(found, str) else ""
+    found = hashes_of(folder, base)
+    return found.weights, found.tokenizer, found.template
 
 
 def _dump(value: VersionRow | list[VersionRow]) -> int:
