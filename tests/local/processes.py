@@ -92,7 +92,7 @@ def holding(home: Path, *, before: Sequence[str | Path] = (), python: str = sys.
         assert eventually(lambda: not servers_of(home))
 
 
-def eventually(check: Callable[[], bool], seconds: float = 5.0) -> bool:
+def eventually(check: Callable[[], bool], seconds: float = 30.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if check():

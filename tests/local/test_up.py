@@ -143,7 +143,7 @@ def test_a_killed_postgres_is_started_again_and_the_page_recovers(running: Up) -
     postmaster = int((running.home / "pg" / "postmaster.pid").read_text().splitlines()[0])
     os.kill(postmaster, signal.SIGKILL)
     assert eventually(lambda: "postgres ended (signal 9); starting it again" in running.lines)
-    assert eventually(lambda: httpx.get(health).status_code == 200, 20)
+    assert eventually(lambda: httpx.get(health).status_code == 200, READY_SECONDS)
 
 
 def test_ctrl_c_stops_everything_and_leaves_nothing(tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """litellm's own warnings are not ours to fix; everything else stays an error."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
+
+from offing.models import litellm_client
 
 LITELLM_NOISE = (
     "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning",
@@ -15,3 +18,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(Path(__file__).parent):
             for noise in LITELLM_NOISE:
                 item.add_marker(pytest.mark.filterwarnings(noise))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def litellm() -> None:
+    """Imported before the first call, whose timeout it would use up on a busy machine."""
+    asyncio.run(litellm_client.loaded())
