@@ -33,12 +33,14 @@ async def test_a_job_is_queued_watched_and_told_what_to_do(api: Api) -> None:
     place = f"{JOBS}/{job['id']}"
     assert (job["state"], job["name"], job["config"], job["step"]) == ("queued", "planner", CONFIG, 0)
     assert [j["id"] for j in (await api.http.get(f"{JOBS}?state=queued")).json()["items"]] == [job["id"]]
+    assert [j["reward"] for j in (await api.http.get(JOBS)).json()["items"]] == [None]
     held = await training_jobs.claim(api.database, UUID(job["id"]), "trainer", 60)
     assert held is not None
     for step in (1, 2):
         async with api.database.transaction(api.tenant) as connection:
             done = StepDone(step, step, f"s{step}", {}, metrics={"reward": step / 4, "kl": float("inf")})
             await training_jobs.commit_step(connection, held, 60, done)
+    assert [j["reward"] for j in (await api.http.get(JOBS)).json()["items"]] == [0.5]
     found = (await api.http.get(f"{place}/metrics?after=1")).json()
     assert [(m["step"], m["name"], m["value"]) for m in found["items"]] == [(2, "kl", None), (2, "reward", 0.5)]
     assert found["next"] == 2

@@ -55,8 +55,12 @@ class JobDetail(JobOut):
     ledger: dict[str, int] = Field(description="Rollouts by what the job decided about them.")
 
 
+class JobListed(JobOut):
+    reward: float | None = Field(description="Mean of the last step's rollouts. null: no step has one.")
+
+
 class JobPage(Page):
-    items: list[JobOut]
+    items: list[JobListed]
 
 
 class MetricOut(Wire):
@@ -89,6 +93,10 @@ class EventList(Wire):
 
 def job_out(job: JobRow) -> JobOut:
     return JobOut(**_fields(job))
+
+
+def job_listed(job: JobRow, reward: float | None) -> JobListed:
+    return JobListed(**_fields(job), reward=None if reward is None else _finite(reward))
 
 
 def job_detail(seen: SeenJob) -> JobDetail:

@@ -66,6 +66,12 @@ async def page(
     return found[:limit], found[limit - 1].id if len(found) > limit else None
 
 
+async def rewards(database: Database, tenant: UUID, jobs: Sequence[UUID]) -> Mapping[UUID, float]:
+    """Mean reward of the last step that has one, by job."""
+    async with database.transaction(tenant) as connection:
+        return await training_jobs.last_values(connection, jobs, "reward")
+
+
 async def one(database: Database, tenant: UUID, job: UUID) -> SeenJob:
     """Raises NotFound."""
     async with database.transaction(tenant) as connection:

@@ -122,6 +122,13 @@ METRICS_SINCE = """
      order by step, name limit %(limit)s
 """
 
+LAST = """
+    select asked.job, found.value
+      from unnest(%s::uuid[]) as asked(job)
+     cross join lateral (select value from train_metric where job_id = asked.job and name = %s
+                          order by step desc limit 1) as found
+"""
+
 LEDGER = "select reason, count(*) from ledger where train_run = %s group by reason order by reason"
 
 
@@ -348,6 +355,11 @@ async def metrics_since(
     async with connection.cursor(row_factory=class_row(Metric)) as cursor:
         await cursor.execute(METRICS_SINCE, values)
         return await cursor.fetchall()
+
+
+async def last_values(connection: Connection, jobs: Sequence[UUID], name: str) -> dict[UUID, float]:
+    """A figure as of the last step that has it, by job."""
+    return dict(await (await connection.execute(LAST, (list(jobs), name))).fetchall())
 
 
 async def ledger_counts(connection: Connection, job: UUID) -> dict[str, int]:

@@ -16,6 +16,7 @@ from offing.api.jobs import (
     MetricList,
     event_list,
     job_detail,
+    job_listed,
     job_out,
     metric_list,
 )
@@ -49,7 +50,8 @@ async def list_training_jobs(
 ) -> JobPage:
     """Training jobs, newest first."""
     page, following = await training.page(held.database, caller.tenant, state, cursor, limit)
-    return JobPage(items=[job_out(job) for job in page], next=following and str(following))
+    rewards = await training.rewards(held.database, caller.tenant, [job.id for job in page])
+    return JobPage(items=[job_listed(job, rewards.get(job.id)) for job in page], next=following and str(following))
 
 
 @router.get("/{job_id}", responses=NO_JOB)

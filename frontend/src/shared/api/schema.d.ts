@@ -2240,6 +2240,87 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /** JobListed */
+        JobListed: {
+            /** Config */
+            config: {
+                [key: string]: unknown;
+            };
+            /** Config Sha256 */
+            config_sha256: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            /**
+             * Groups
+             * @description Looked at.
+             */
+            groups: number;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "train" | "loop" | "prompts";
+            /**
+             * Name
+             * @description Of the policy that it makes a version of.
+             */
+            name: string;
+            /** Phase */
+            phase: string;
+            /**
+             * Produced Id
+             * @description The policy version that came of it.
+             */
+            produced_id: string | null;
+            /**
+             * Reward
+             * @description Mean of the last step's rollouts. null: no step has one.
+             */
+            reward: number | null;
+            /**
+             * Rollouts
+             * @description Trained on.
+             */
+            rollouts: number;
+            /** Seed */
+            seed: number;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "queued" | "running" | "paused" | "done" | "failed" | "cancelled";
+            /**
+             * Step
+             * @description Steps that are committed.
+             */
+            step: number;
+            /** Stop Reason */
+            stop_reason: string;
+            /**
+             * Waits For
+             * @description Why a queued job does not begin, as far as this server can tell. Empty: it will.
+             */
+            waits_for: string;
+            /**
+             * Wish
+             * @description Seen after the step that it is in.
+             */
+            wish: ("pause" | "cancel") | null;
+        };
         /**
          * JobOut
          * @description A training job.
@@ -2352,7 +2433,7 @@ export interface components {
          */
         JobPage: {
             /** Items */
-            items: components["schemas"]["JobOut"][];
+            items: components["schemas"]["JobListed"][];
             /**
              * Next
              * @description Cursor for the next page. null: this was the last.
