@@ -74,10 +74,11 @@ def doctor(as_json: bool) -> int:
 
 def _examined(settings: Settings, quietly: bool) -> list[Check]:
     from offing.bus.probe import redis_answers
+    from offing.models.discover import policy_answers
     from offing.storage.probe import database_answers
 
     console, checks = Console(highlight=False, soft_wrap=True), list[Check]()
-    for check in examine(settings, Probes(database_answers, redis_answers)):
+    for check in examine(settings, Probes(database_answers, redis_answers, policy_answers)):
         checks.append(check)
         if not quietly:
             mark = "[green]ok  [/green]" if check.ok else "[red]no  [/red]"

@@ -16,8 +16,11 @@ from offing.core.errors import OffingError
 from offing.local.datadir import layout, read_note
 from offing.local.keyvalue import installations as keyvalue_installations
 from offing.local.page import free_port
+from offing.local.policy import with_engine
 from offing.local.postgres import installations as postgres_installations
 from offing.local.servers import local_servers
+from offing.local.stack import ENGINE
+from offing.models.credentials import ENGINE_URL
 from offing.resources import web_dir
 from offing.settings import Settings
 
@@ -53,6 +56,8 @@ class Probes:
 
     database: Callable[[str], str]
     redis: Callable[[str], str]
+    engine: Callable[[str, str], str]
+    """The policy engine's address and key."""
 
 
 def examine(settings: Settings, probes: Probes) -> Iterator[Check]:
@@ -66,6 +71,7 @@ def examine(settings: Settings, probes: Probes) -> Iterator[Check]:
         yield node()
     yield from _servers(settings, probes)
     yield provider_keys(os.environ)
+    yield policy_engine(settings, probes.engine)
 
 
 def _servers(settings: Settings, probes: Probes) -> Iterator[Check]:
@@ -138,6 +144,25 @@ def provider_keys(environment: Mapping[str, str]) -> Check:
     """Names of the keys that are set. None is needed for a first result."""
     found = [name for name in PROVIDER_KEYS if environment.get(name)]
     return Check("Model providers", True, ", ".join(found) or "no key set; the extractive engine needs none")
+
+
+def policy_engine(settings: Settings, probe: Callable[[str, str], str]) -> Check:
+    """Which versions the engine of our own weights has. None is needed before something was trained."""
+    name, ours = "Policy engine", settings.policies is not None and not settings.engine_url
+    paths = layout(settings.home)
+    url = with_engine(settings, paths, ENGINE).engine_url
+    if not url:
+        return Check(name, True, "none is set up; only roles that a policy answers need one")
+    if ours and read_note(paths) is None:
+        return Check(name, True, f"`offing up` starts one for {settings.policies}")
+    key = settings.engine_key.get_secret_value() if settings.engine_key else ""
+    try:
+        return Check(name, True, probe(url, key))
+    except Exception as error:  # as for the servers above
+        remedy = (
+            "Look into its log." if ours else f"Start `offing engine serve` there, or correct or unset {ENGINE_URL}."
+        )
+        return Check(name, False, str(error), remedy)
 
 
 def _postgres() -> Check:

@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from offing.core.errors import InvalidInput
+from offing.core.errors import InvalidInput, Unavailable
 from offing.core.model import EngineChoice, parse_engine
-from offing.models.credentials import ADDRESSES, ENGINE_KEY, ENGINE_URL, KEYS
+from offing.models.credentials import ADDRESSES, ENGINE_KEY, ENGINE_URL, KEYS, Destination
 from offing.models.engine import ENGINES
 
 DEFAULT = "OFFING_ENGINE"
@@ -25,6 +25,7 @@ DEFAULT = "OFFING_ENGINE"
 
 LOCAL = {"ollama_chat": ("http://127.0.0.1:11434", "/api/tags"), "hosted_vllm": ("http://127.0.0.1:8000", "/v1/models")}
 """Servers that often run beside us: where they listen by themselves, and where they list their models."""
+_POLICIES = "/v1/models"
 _NO_ROLES = frozenset({ADDRESSES, ENGINE_URL, ENGINE_KEY})
 _BASES = {"ollama_chat": "OLLAMA_API_BASE", "hosted_vllm": "HOSTED_VLLM_API_BASE"}
 
@@ -34,7 +35,7 @@ class EngineFound:
     """An engine as far as can be known without asking it anything."""
 
     name: str
-    """`extractive`, or `litellm` with the provider: `litellm:openai`."""
+    """`extractive`, `policy`, or `litellm` with the provider: `litellm:openai`."""
     available: bool
     models: tuple[str, ...] = ()
     """As `EngineChoice.model` has them. Empty: it takes none, or nobody knows."""
@@ -42,9 +43,12 @@ class EngineFound:
 
 
 async def engines(env: Mapping[str, str] = os.environ) -> tuple[EngineFound, ...]:
-    """All that can be used here, model servers on this machine included, and providers that only lack a key."""
-    listed, servers = await asyncio.gather(asyncio.to_thread(engines_here, env), servers_here(env))
-    return (*listed, *servers)
+    """All that can be used here, the policy engine and model servers on this machine included, and what only lacks a
+    key or an address."""
+    listed, policy, servers = await asyncio.gather(
+        asyncio.to_thread(engines_here, env), policy_here(env), servers_here(env)
+    )
+    return (*listed, policy, *servers)
 
 
 def engines_here(env: Mapping[str, str]) -> tuple[EngineFound, ...]:
@@ -53,6 +57,31 @@ def engines_here(env: Mapping[str, str]) -> tuple[EngineFound, ...]:
         "extractive", True, note="Quotes and cites your documents. No language model, no key, no cost."
     )
     return (extractive, *(_provider(name, key, env) for name, key in KEYS.items()))
+
+
+async def policy_here(env: Mapping[str, str], seconds: float = 0.5) -> EngineFound:
+    """The policy engine that the environment names: whether it answers within `seconds`, and the versions it has."""
+    from offing.models.policy_http import get
+    from offing.models.role_call import Refusal
+
+    where = env.get(ENGINE_URL, "").strip()
+    if not where:
+        return EngineFound("policy", False, note=f"Start `offing engine serve`, and set {ENGINE_URL} to use it.")
+    raw = await get(Destination(where, env.get(ENGINE_KEY, "")), _POLICIES, seconds)
+    if isinstance(raw, Refusal):
+        return EngineFound("policy", False, note=f"{ENGINE_URL} is set. {raw.message}")
+    listed = _listed(raw)
+    if listed is None:
+        return EngineFound("policy", False, note=f"{ENGINE_URL} is set, and what answers there is no policy engine.")
+    return EngineFound("policy", True, tuple(_model_names(listed)), f"Answers at {where}.")
+
+
+def policy_answers(url: str, key: str) -> str:
+    """The versions that the policy engine at an address has, for people. Raises Unavailable with why it has none."""
+    found = asyncio.run(policy_here({ENGINE_URL: url, ENGINE_KEY: key}, 3.0))
+    if not found.available:
+        raise Unavailable(found.note)
+    return ", ".join(found.models) or "answers, and has no version"
 
 
 async def servers_here(env: Mapping[str, str], seconds: float = 0.5) -> tuple[EngineFound, ...]:
@@ -122,6 +151,19 @@ async def _server(name: str, env: Mapping[str, str], seconds: float) -> EngineFo
         return None
     models = _model_names(body)
     return EngineFound(f"litellm:{name}", True, tuple(f"{name}/{model}" for model in models), f"Answers at {base}.")
+
+
+def _listed(raw: bytes) -> Any | None:
+    """A list of models in OpenAI's style. None: something else."""
+    try:
+        body: Any = json.loads(raw)
+    except ValueError:
+        return None
+    match body:
+        case {"data": [*_]}:
+            return body
+        case _:
+            return None
 
 
 def _model_names(body: Any) -> Sequence[str]:

@@ -30,9 +30,20 @@ _TOO_LONG = re.compile(r"context[ _]length|exceeds? the context|maximum model le
 
 async def post(to: Destination, path: str, body: dict[str, Any], seconds: float) -> bytes | Refusal:
     """The body of a successful response. `body["model"]`: what is missing when the server says that something is."""
+    return await _answer(to, "POST", path, orjson.dumps(body), str(body.get("model", "")), seconds)
+
+
+async def get(to: Destination, path: str, seconds: float) -> bytes | Refusal:
+    """The body of a successful response to a question without one."""
+    return await _answer(to, "GET", path, b"", "", seconds)
+
+
+async def _answer(
+    to: Destination, method: str, path: str, content: bytes, model: str, seconds: float
+) -> bytes | Refusal:
     try:
         async with asyncio.timeout(seconds), _client(to) as client:
-            response = await client.post(path, content=orjson.dumps(body), headers=_headers(to))
+            response = await client.request(method, path, content=content, headers=_headers(to))
     except TimeoutError:
         return Refusal(FailureKind.TIMEOUT, f"No whole answer within {seconds:g} s.")
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
@@ -40,7 +51,7 @@ async def post(to: Destination, path: str, body: dict[str, Any], seconds: float)
         return Refusal(FailureKind.OVERLOADED, f"The policy engine does not answer: {shortened(reason, 200)}")
     if response.is_success:
         return response.content
-    return _refusal(response, str(body.get("model", "")))
+    return _refusal(response, model)
 
 
 def _client(to: Destination) -> httpx.AsyncClient:

@@ -3,6 +3,8 @@
 import socket
 from pathlib import Path
 
+import pytest
+
 from offing.local import doctor
 from offing.settings import Settings
 
@@ -39,7 +41,30 @@ def test_a_server_that_does_not_answer_is_named_by_its_variable(tmp_path: Path) 
         raise ConnectionError(f"no answer from {address}")
 
     settings = Settings.model_validate({"home": tmp_path, "DATABASE_URL": url, "REDIS_URL": "redis://127.0.0.1:1"})
-    checks = {c.name: c for c in doctor.examine(settings, doctor.Probes(refuse, lambda _: "7.0"))}
+    checks = {c.name: c for c in doctor.examine(settings, doctor.Probes(refuse, lambda _: "7.0", both))}
     assert not checks["DATABASE_URL"].ok
     assert "hidden" not in checks["DATABASE_URL"].detail
     assert checks["REDIS_URL"].ok
+
+
+def nobody(*_: str) -> str:
+    raise ConnectionError("nobody there")
+
+
+def both(url: str, key: str) -> str:
+    return f"{url} {key}"
+
+
+@pytest.mark.parametrize("given", [{}, {"policies": "/policies"}])
+def test_an_engine_that_need_not_run_is_not_asked(tmp_path: Path, given: dict[str, str]) -> None:
+    check = doctor.policy_engine(Settings.model_validate({"home": tmp_path} | given), nobody)
+    assert check.ok
+    assert ("`offing up` starts one" in check.detail) == bool(given)
+
+
+def test_the_policy_engine_is_asked_for_its_versions(tmp_path: Path) -> None:
+    settings = Settings.model_validate({"home": tmp_path, "engine_url": "http://e", "engine_key": "k"})
+    assert doctor.policy_engine(settings, both).detail == "http://e k"
+    check = doctor.policy_engine(settings, nobody)
+    assert (check.ok, check.detail) == (False, "nobody there")
+    assert "OFFING_ENGINE_URL" in (check.remedy or "")

@@ -7,13 +7,15 @@ import sys
 
 import pytest
 
-from offing.core.errors import InvalidInput
+from offing.core.errors import InvalidInput, Unavailable
 from offing.core.model import EngineChoice
 from offing.models.discover import (
     default_choice,
     engine_named,
     engines,
     engines_here,
+    policy_answers,
+    policy_here,
     role_choices,
     servers_here,
 )
@@ -75,7 +77,29 @@ class Listing:
 
 async def test_all_of_it_comes_in_one_list() -> None:
     nobody = {"OLLAMA_API_BASE": "http://127.0.0.1:9", "HOSTED_VLLM_API_BASE": "http://127.0.0.1:9"}
-    assert await engines(nobody) == engines_here(nobody)
+    assert await engines(nobody) == (*engines_here(nobody), await policy_here({}))
+
+
+async def test_the_policy_engine_is_listed_with_its_versions() -> None:
+    async with Listing({"data": [{"id": "planner@1"}, {"id": "planner@2"}]}) as engine:
+        found = await policy_here({"OFFING_ENGINE_URL": engine.url})
+        said = await asyncio.to_thread(policy_answers, engine.url, "")
+    assert (found.name, found.available, found.models) == ("policy", True, ("planner@1", "planner@2"))
+    assert said == "planner@1, planner@2"
+
+
+async def test_a_policy_engine_that_does_not_answer_is_listed_with_why() -> None:
+    unset = await policy_here({})
+    async with Listing("nonsense") as odd, Listing(None) as silent:
+        found = [await policy_here({"OFFING_ENGINE_URL": one.url}, seconds=0.2) for one in (odd, silent)]
+    gone = await policy_here({"OFFING_ENGINE_URL": "unix:///nowhere/sock"})
+    assert not any(one.available for one in (unset, *found, gone))
+    assert "OFFING_ENGINE_URL" in unset.note
+    assert "no policy engine" in found[0].note
+    assert "0.2 s" in found[1].note
+    assert "does not answer" in gone.note
+    with pytest.raises(Unavailable, match="does not answer"):
+        await asyncio.to_thread(policy_answers, "unix:///nowhere/sock", "")
 
 
 def test_roles_get_their_own_variable_and_the_rest_the_general_one() -> None:
