@@ -13,71 +13,35 @@ from typing import Any, Literal
 from uuid import UUID
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
 
-from offing.core.errors import InvalidInput, Unavailable
+from offing.core.errors import Conflict, Unavailable
 from offing.core.model import EngineChoice, parse_engine
 from offing.core.run import Budget
-from offing.services import policies, rollouts, tasks, training
+from offing.services import policies, promotion, rollouts, tasks, training
 from offing.services.graphs import named
+from offing.services.promotion import Frozen
 from offing.services.rollouts import BatchRequest
 from offing.services.tasks import Drawn
+from offing.services.training_gate import Rules
+from offing.storage import evaluations, policy_versions
+from offing.storage.evaluations import ResultRow
 from offing.storage.policy_versions import VersionRow
 from offing.storage.training_jobs import JobRow
 from offing_trainer.config import CollectConfig, config_of
-from offing_trainer.job.collecting import Collector
+from offing_trainer.job.collecting import Collector, other_engines
+from offing_trainer.loop_config import EvaluateConfig, LoopConfig, StartConfig
 
 JOBS_LOOKED_AT = 500
 """Latest training jobs, among which an earlier attempt at a part of a loop is looked for."""
 
-POLL_SECONDS = 0.2
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class StartConfig(_Table):
-    """A policy to begin with, where there is none: random weights that imitate demonstrations."""
-
-    size: Literal["tiny", "small"] = "tiny"
-    words: Literal["compact", "bytes"] = "compact"
-    """compact: a token for each word of small planners; bytes: any text."""
-    demonstrations: int = Field(default=4000, ge=1)
-    """Rollouts."""
-    worlds: tuple[str, ...] = ("train-1@500", "train-2@500", "train-3@500", "train-4@500")
-    engine: str = "rules:random"
-    """Who demonstrates the role that is to be trained."""
-    learning: dict[str, Any] = Field(default_factory=dict)
-    """Tables over the recipe `sft`."""
-
-
-class EvaluateConfig(_Table):
-    """Frozen tasks, on which versions are compared."""
-
-    worlds: tuple[str, ...] = ("heldout-1@500",)
-    count: int = Field(default=200, ge=1)
-    """Tasks in all."""
-    seed: int = 0
-
-
-class LoopConfig(_Table):
-    """A whole loop."""
-
-    name: str
-    """Of the policy."""
-    seed: int = 0
-    policy: str = ""
-    """NAME@VERSION to begin with. Empty: one is made, see `start`."""
-    start: StartConfig = StartConfig()
-    collect: CollectConfig
-    train: dict[str, Any]
-    """Tables of a training job, its recipe included; policy, collection and seed come from here."""
-    evaluate: EvaluateConfig = EvaluateConfig()
-
 
 Run = Callable[[UUID], Awaitable[JobRow]]
 """Advances a training job to its end."""
+
+
+Mode = Literal["sampled", "greedy"]
+
+MODES: tuple[Mode, ...] = ("sampled", "greedy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +49,7 @@ class Scored:
     """A version on the frozen tasks."""
 
     version: VersionRow
-    mode: Literal["sampled", "greedy"]
+    mode: Mode
     rewards: Mapping[UUID, float]
     """By task; those that the platform failed are left out."""
 
@@ -97,10 +61,15 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What a loop came to."""
+    """What a loop came to. Each tuple: sampled, then greedy."""
 
-    before: Sequence[Scored]
-    after: Sequence[Scored]
+    before: tuple[Scored, ...]
+    after: tuple[Scored, ...]
+    compared: tuple[Scored, ...]
+    """What `compare` made of the same rollouts. Empty: nothing was to be compared."""
+    promoted: bool
+    why_not: str
+    """Empty: it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +92,44 @@ async def closed_loop(room: LoopRoom, config: LoopConfig) -> Closed:
     """Raises what a part of it raises, and Unavailable for a job that failed; the same call then goes on."""
     start = await _started(room, config)
     room.said(f"{_label(start)} is where it begins")
-    before = [await scored(room, config, start, mode) for mode in ("sampled", "greedy")]
-    trained = await _trained(room, config, start)
-    after = [await scored(room, config, trained, mode) for mode in ("sampled", "greedy")]
-    return Closed(before, after)
+    before = await _scored(room, config, start)
+    await _first_champion(room, start)
+    trained, job = await _trained(room, config, start)
+    after = await _scored(room, config, trained)
+    why_not = await _promoted(room, config, trained)
+    room.said(why_not or f"{_label(trained)} is active now")
+    compared = await _compared(room, config, start, job) if config.compare else ()
+    return Closed(before, after, compared, not why_not, why_not)
+
+
+async def _first_champion(room: LoopRoom, start: VersionRow) -> None:
+    """Where no version of the name is active, the start is."""
+    database = room.collector.database
+    async with database.transaction(room.tenant) as connection:
+        champion = await policy_versions.in_state(connection, start.name, "active")
+    if champion is None:
+        await promotion.promote(database, room.tenant, _label(start))
+
+
+async def _promoted(room: LoopRoom, config: LoopConfig, trained: VersionRow) -> str:
+    """Why it does not take over. Empty: it did, for it passed the gate."""
+    try:
+        await promotion.promote(
+            room.collector.database, room.tenant, _label(trained), Rules(margin=config.evaluate.margin),
+            dataset=_dataset(config.evaluate), mode="sampled",
+        )  # fmt: skip
+    except Conflict as refused:
+        return str(refused)
+    return ""
+
+
+async def _compared(room: LoopRoom, config: LoopConfig, start: VersionRow, job: UUID) -> tuple[Scored, ...]:
+    """Another way to learn from the very rollouts that a job collected, from the same start."""
+    data = {"roles": [config.collect.role], "tags": [f"job:{job}"], **config.compare.get("data", {})}
+    name = f"{config.name}-compared"
+    tables = {**config.compare, "policy": _label(start), "name": name, "data": data}
+    version, _ = await _produced(room, tables, config.seed)
+    return await _scored(room, config, version)
 
 
 async def _started(room: LoopRoom, config: LoopConfig) -> VersionRow:
@@ -148,7 +151,7 @@ async def _started(room: LoopRoom, config: LoopConfig) -> VersionRow:
             **config.start.learning.get("data", {}),
         },
     }
-    return await _produced(room, tables, config.seed)
+    return (await _produced(room, tables, config.seed))[0]
 
 
 async def _blank(room: LoopRoom, config: LoopConfig) -> VersionRow:
@@ -175,36 +178,61 @@ async def _demonstrations(room: LoopRoom, config: LoopConfig) -> UUID:
     return await _batch(room, config, wanted, demonstrator, "demonstrations", ("loop",))
 
 
-async def scored(room: LoopRoom, config: LoopConfig, version: VersionRow, mode: Literal["sampled", "greedy"]) -> Scored:
-    """A version on the frozen tasks, a rollout each, with the same seeds for every version."""
+async def _scored(room: LoopRoom, config: LoopConfig, version: VersionRow) -> tuple[Scored, ...]:
+    """A version on the frozen tasks, a rollout each in either mode, with the same seeds for every version."""
     await room.collector.serve(version)
-    evaluate, collect = config.evaluate, config.collect
-    wanted: list[UUID] = []
+    evaluate, wanted = config.evaluate, list[UUID]()
     for nth, world in enumerate(evaluate.worlds):
-        wanted += await _drawn(room, world, _share(evaluate.count, len(evaluate.worlds), nth), collect, evaluate.seed)
-    choice = EngineChoice(
-        engine="policy", model=_label(version), form=collect.form, options={"reasks": collect.reasks},
-        temperature=0.0 if mode == "greedy" else None,
+        count = _share(evaluate.count, len(evaluate.worlds), nth)
+        wanted += await _drawn(room, world, count, config.collect, evaluate.seed)
+    return tuple([await _in_mode(room, config, version, mode, wanted) for mode in MODES])
+
+
+async def _in_mode(
+    room: LoopRoom, config: LoopConfig, version: VersionRow, mode: Mode, wanted: Sequence[UUID]
+) -> Scored:
+    collector, collect = room.collector, config.collect
+    frozen = Frozen(
+        dataset=_dataset(config.evaluate), tasks=wanted, graph=collect.graph, role=collect.role,
+        greedy=mode == "greedy", seed=config.evaluate.seed, form=collect.form, budget=Budget(turns=collect.turns),
+        engines=other_engines(named(collector.graphs, collect.graph), collect),
     )  # fmt: skip
-    batch = await _batch(room, config, wanted, choice, f"{_label(version)} {mode}", ("evaluation",))
-    groups, _ = await rollouts.list_rollouts(
-        room.collector.database, room.tenant, rollouts.RolloutFilter(batch=batch), None, len(wanted)
-    )
-    rewards = {row.task: row.reward for row in groups if row.reward is not None}
-    found = Scored(version, mode, rewards)
-    room.said(f"{_label(version)} {mode}: {found.share:.3f} of {len(rewards)}")
+    results = await _results(room, version, frozen)
+    if not results:
+        label, database = _label(version), collector.database
+        made = await promotion.evaluate(database, collector.hints, room.tenant, label, frozen, graphs=collector.graphs)
+        await collector.ended(room.tenant, made.batch.id)
+        await promotion.settle_evaluation(database, room.tenant, label, made.batch.id, frozen)
+        results = await _results(room, version, frozen)
+    found = Scored(version, mode, {row.task: row.reward for row in results if row.reward is not None})
+    room.said(f"{_label(version)} {mode}: {found.share:.3f} of {len(found.rewards)}")
     return found
 
 
-async def _trained(room: LoopRoom, config: LoopConfig, start: VersionRow) -> VersionRow:
+async def _results(room: LoopRoom, version: VersionRow, frozen: Frozen) -> Sequence[ResultRow]:
+    """Of an evaluation on these tasks. Empty: there is none yet."""
+    async with room.collector.database.transaction(room.tenant) as connection:
+        for one in await evaluations.latest(connection, version.id, frozen.dataset, frozen.mode):
+            found = await evaluations.results(connection, one.id)
+            if one.seed == frozen.seed and {row.task for row in found} == set(frozen.tasks):
+                return found
+    return ()
+
+
+def _dataset(evaluate: EvaluateConfig) -> str:
+    return "world:" + "+".join(evaluate.worlds)
+
+
+async def _trained(room: LoopRoom, config: LoopConfig, start: VersionRow) -> tuple[VersionRow, UUID]:
+    """What came of it, and the job."""
     collect = config.collect.model_dump(mode="json", exclude_defaults=True)
     data = {"roles": [config.collect.role], **config.train.get("data", {})}
     tables = {**config.train, "policy": _label(start), "name": config.name, "collect": collect, "data": data}
     return await _produced(room, tables, config.seed)
 
 
-async def _produced(room: LoopRoom, tables: Mapping[str, Any], seed: int) -> VersionRow:
-    """What a training job of this configuration makes; one that was begun before is gone on with."""
+async def _produced(room: LoopRoom, tables: Mapping[str, Any], seed: int) -> tuple[VersionRow, UUID]:
+    """What a training job of this configuration makes, and the job; one that was begun before is gone on with."""
     learner: dict[str, Any] = tables.get("learner", {})
     tables = {**tables, "learner": {**learner, "seed": seed}}
     config_of(tables)
@@ -220,7 +248,7 @@ async def _produced(room: LoopRoom, tables: Mapping[str, Any], seed: int) -> Ver
         job = await room.run(job.id)
     if job.state != "done" or job.produced is None:
         raise Unavailable(f"Training job {job.id} is {job.state}: {job.error or job.stop_reason}")
-    return await policies.one(database, room.tenant, job.produced)
+    return await policies.one(database, room.tenant, job.produced), job.id
 
 
 async def _drawn(room: LoopRoom, world: str, count: int, collect: CollectConfig, seed: int) -> list[UUID]:
@@ -240,14 +268,11 @@ async def _batch(
 ) -> UUID:
     """One rollout of each task, by `ours` in the trained role. Returns when all of them are final."""
     collect, collector = config.collect, room.collector
-    graph = named(collector.graphs, collect.graph)
-    rest = {role.name: collect.engines.get(role.name, collect.engines.get("all", "")) for role in graph.roles}
-    engines = {role: parse_engine(text) for role, text in rest.items() if text} | {collect.role: ours}
     request = BatchRequest(
         graph=collect.graph,
         tasks=wanted,
         group_size=1,
-        engines=engines,
+        engines={**other_engines(named(collector.graphs, collect.graph), collect), collect.role: ours},
         budget=Budget(turns=collect.turns),
         attempts=collect.attempts,
         seed=config.seed,
@@ -263,8 +288,7 @@ async def _batch(
         graphs=collector.graphs,
         slice_turns=collector.slice_turns,
     )
-    while (await rollouts.one_batch(collector.database, room.tenant, made.batch.id)).progress.open:  # noqa: ASYNC110
-        await asyncio.sleep(POLL_SECONDS)
+    await collector.ended(room.tenant, made.batch.id)
     return made.batch.id
 
 
@@ -275,15 +299,3 @@ def _share(total: int, parts: int, nth: int) -> int:
 
 def _label(version: VersionRow) -> str:
     return f"{version.name}@{version.version}"
-
-
-def loop_config(tables: Mapping[str, Any]) -> LoopConfig:
-    """Raises InvalidInput that names the entry."""
-    from pydantic import ValidationError
-
-    try:
-        return LoopConfig.model_validate(tables)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidInput(where, first["msg"].lower(), "Mend the entry; deploy/loop.toml shows every one.") from error

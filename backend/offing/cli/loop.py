@@ -30,7 +30,8 @@ from offing.storage.pool import Database
 from offing.storage.training_jobs import JobRow
 
 if TYPE_CHECKING:
-    from offing_trainer.loop import Closed, LoopConfig, LoopRoom, StartConfig
+    from offing_trainer.loop import Closed, LoopRoom, Scored
+    from offing_trainer.loop_config import LoopConfig, StartConfig
 
 SHOWN = ("reward", "success", "entropy", "grad_norm", "seconds_collect", "seconds_update")
 
@@ -53,7 +54,7 @@ def loop(
         Print only JSON on standard output.
     """
     need_torch()
-    from offing_trainer.loop import loop_config
+    from offing_trainer.loop_config import loop_config
 
     wanted, settings = loop_config(tables_of(config, set)), _with_policies(load_settings())
     ours = status(settings).pid is None
@@ -125,19 +126,24 @@ def _hashes(folder: Path) -> tuple[str, str, str]:
 
 
 def _print(closed: "Closed", as_json: bool) -> int:
-    pairs = list(zip(closed.before, closed.after, strict=True))
     if as_json:
-        found = [
-            {
-                "mode": after.mode,
-                "before": {"policy": f"{before.version.name}@{before.version.version}", "success": before.share},
-                "after": {"policy": f"{after.version.name}@{after.version.version}", "success": after.share},
-                "tasks": len(after.rewards),
-            }
-            for before, after in pairs
-        ]
-        sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
+        told = {
+            "promoted": closed.promoted,
+            "why_not": closed.why_not,
+            **{name: [_told(one) for one in getattr(closed, name)] for name in ("before", "after", "compared")},
+        }
+        sys.stdout.write(orjson.dumps(told, option=orjson.OPT_INDENT_2).decode() + "\n")
         return 0
-    for before, after in pairs:
+    for before, after in zip(closed.before, closed.after, strict=True):
         print(f"{after.mode:>8}  {before.share:.3f} → {after.share:.3f} on {len(after.rewards)} held-out tasks")
+    for one in closed.compared:
+        print(f"{one.mode:>8}  {one.share:.3f} by what it is compared with, on the same rollouts")
+    print(closed.why_not or "It passed the gate and is active now.")
     return 0
+
+
+def _told(one: "Scored") -> dict[str, Any]:
+    """With each task's reward, in the tasks' order, so that runs can be compared in pairs."""
+    name = f"{one.version.name}@{one.version.version}"
+    rewards = [reward for _, reward in sorted(one.rewards.items())]
+    return {"policy": name, "mode": one.mode, "success": one.share, "rewards": rewards}

@@ -7,7 +7,6 @@ asked for instead of asking again. Engines hear of new weights through `Serve`; 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -102,7 +101,7 @@ class Collector:
         made = await rollouts.create(
             self.database, self.hints, tenant, request, graphs=self.graphs, slice_turns=self.slice_turns
         )
-        await self._ended(tenant, made.batch.id)
+        await self.ended(tenant, made.batch.id)
         said("collected")
         place = {task: n for n, task in enumerate(wanted)}
         return sorted(await self._heads(tenant, made.batch.id), key=lambda head: place[head.task])
@@ -119,8 +118,8 @@ class Collector:
         order: list[int] = np.random.default_rng(seed).permutation(len(known))[:count].tolist()
         return [known[n].id for n in order]
 
-    async def _ended(self, tenant: UUID, batch: UUID) -> None:
-        """Returns when no group of it is open any more."""
+    async def ended(self, tenant: UUID, batch: UUID) -> None:
+        """Returns when no group of a batch is open any more."""
         while (await rollouts.one_batch(self.database, tenant, batch)).progress.open:  # noqa: ASYNC110
             await asyncio.sleep(POLL_SECONDS)
 
@@ -130,12 +129,15 @@ class Collector:
             return await training_groups.all_heads(connection, GroupQuery(batches=(batch,)), max(now, newest or now))
 
 
-def engines_of(graph: Graph, collect: CollectConfig, policy: VersionRow, **more: Any) -> dict[str, EngineChoice]:
-    """The policy for its role, and what is said for the others. `more`: of the policy's choice, such as temperature."""
-    rest = {role.name: collect.engines.get(role.name, collect.engines.get("all", "")) for role in graph.roles}
-    others = {role: parse_engine(text) for role, text in rest.items() if text and role != collect.role}
+def engines_of(graph: Graph, collect: CollectConfig, policy: VersionRow) -> dict[str, EngineChoice]:
+    """The policy for its role, and what is said for the others."""
     options = {"reasks": collect.reasks}
-    ours = EngineChoice(
-        engine="policy", model=f"{policy.name}@{policy.version}", form=collect.form, options=options, **more
-    )
-    return {**others, collect.role: ours}
+    name = f"{policy.name}@{policy.version}"
+    ours = EngineChoice(engine="policy", model=name, form=collect.form, options=options)
+    return {**other_engines(graph, collect), collect.role: ours}
+
+
+def other_engines(graph: Graph, collect: CollectConfig) -> dict[str, EngineChoice]:
+    """Of the roles that are not trained. One that is not there is answered as any run's is."""
+    said = {role.name: collect.engines.get(role.name, collect.engines.get("all", "")) for role in graph.roles}
+    return {role: parse_engine(text) for role, text in said.items() if text and role != collect.role}
