@@ -15,7 +15,7 @@ from offing.sdk.form import Form
 from offing.storage.token_columns import refuse_broken
 from tests.models.asking import GOOD, VERIFIER, Ledger, Question, Time, Verdict, answered, failed, request
 from tests.wire import Completion, Fault, Hangup, Malformed, Reply, Slow, WireServer, scripted
-from tests.wire.policies import END, FIRST, Policies, rendered, says, tokens_of
+from tests.wire.policies import END, FIRST, Policies, logprob, rendered, says, tokens_of
 
 
 def policy_engine(url: str, time: Time | None = None, **env: str) -> PolicyEngine:
@@ -151,6 +151,47 @@ async def test_entropy_and_hashes_may_be_missing() -> None:
         answer = await answered(policy_engine(server.url), request(small()))
     assert answer.trace is not None
     assert (answer.trace.entropy, answer.trace.weights_sha256) == (None, "")
+
+
+async def test_tokens_in_the_places_where_sglang_has_them_are_found() -> None:
+    async with WireServer(policies := Policies(says(GOOD), native=True)) as server:
+        answer = await answered(policy_engine(server.url), request(small()))
+    (sent,) = policies.chats
+    assert answer.trace is not None, answer.untraced
+    assert sent["return_prompt_token_ids"] is True
+    assert answer.trace.prompt_ids == (*rendered(sent["messages"]), 3)
+    assert answer.trace.completion_ids == (*tokens_of(GOOD), END)
+    assert answer.trace.logprobs[:2] == pytest.approx(
+        [logprob([*answer.trace.prompt_ids, *answer.trace.completion_ids[:n]], answer.trace.completion_ids[n])
+         for n in (0, 1)]
+    )  # fmt: skip
+    assert answer.trace.text == GOOD
+    assert answer.trace.entropy is None
+    refuse_broken(answer.trace, answer.text)
+
+
+NATIVE: list[tuple[dict[str, Any], str, str]] = [
+    ({"without": frozenset({"meta_info"})}, GOOD, "the server gives no completion token ids"),
+    ({"without": frozenset({"prompt_token_ids"})}, GOOD, "the server gives no prompt token ids"),
+    ({}, GOOD.replace("enough", "genüg"), "the server's tokens do not decode to its text"),
+]
+
+
+@pytest.mark.parametrize(("more", "text", "words"), NATIVE)
+async def test_what_sglang_leaves_out_or_cannot_show_leaves_text_without_a_trace(
+    more: dict[str, Any], text: str, words: str
+) -> None:
+    """Its pieces are text, so that half a character is lost."""
+    async with WireServer(Policies(says(text), native=True, **more)) as server:
+        answer = await answered(policy_engine(server.url), request(small()))
+    assert (answer.trace, answer.text, answer.untraced) == (None, text, words)
+
+
+async def test_sglang_s_raw_log_probabilities_of_a_changed_distribution_are_not_taken() -> None:
+    async with WireServer(Policies(says(GOOD), native=True)) as server:
+        answer = await answered(policy_engine(server.url), request(small(temperature=0.7)))
+    assert answer.trace is None
+    assert "temperature 1" in answer.untraced
 
 
 @pytest.mark.parametrize("how", [{"temperature": 0.7}, {"options": {"top_p": 0.9}}, {"options": {"top_k": 5}}])

@@ -54,6 +54,9 @@ class Policies:
     retells: bool = False
     """Whether a turn that is repeated in a prompt is written in other tokens than it was sampled in."""
     fingerprint: str = "offing-engine 1"
+    native: bool = False
+    """SGLang's places before it knew `return_token_ids`: a choice's `meta_info` and `prompt_token_ids`, and neither
+    entropy nor a list of log-probabilities."""
     chats: list[Json] = field(default_factory=list[Json])
     """Bodies of the chat requests that were answered."""
 
@@ -81,6 +84,8 @@ class Policies:
             "logprobs": {"content": entries},
             "token_entropy": [0.25] * len(ids),
         }
+        if self.native:
+            return self._native(body, prompt, ids, pieces, logprobs)
         whole = {
             "model": body["model"],
             "system_fingerprint": self.fingerprint,
@@ -93,6 +98,23 @@ class Policies:
             "template_sha256": "c",
         }
         return {k: v for k, v in whole.items() if k not in self.without and v is not None}
+
+    def _native(
+        self, body: Json, prompt: Sequence[int], ids: Sequence[int], pieces: Sequence[bytes], logprobs: Sequence[float]
+    ) -> Json:
+        told = [[p, i, b.decode("utf-8", "replace")] for p, i, b in zip(logprobs, ids, pieces, strict=True)]
+        choice: Json = {
+            "index": 0,
+            "message": {"role": "assistant", "content": b"".join(pieces).decode()},
+            "finish_reason": "stop",
+            "prompt_token_ids": list(prompt),
+            "meta_info": {"output_token_logprobs": told},
+        }
+        return {
+            "model": body["model"],
+            "choices": [{k: v for k, v in choice.items() if k not in self.without}],
+            "usage": {"prompt_tokens": len(prompt), "completion_tokens": len(ids)},
+        }
 
     def _prompt(self, body: Json) -> tuple[list[int], bool | None]:
         given, messages = body.get("offing_prefix"), body["messages"]

@@ -81,7 +81,7 @@ def run(wanted: Wanted, as_json: bool) -> int:
     if not 0 <= wanted.turns <= 2048:
         raise InvalidInput("--turns", f"{wanted.turns} is out of range", "Use 0 to 2048.")
     graph = named(installed(settings.graphs), wanted.graph)
-    engines = {**engines_of(wanted.engines, graph), **policies_of(wanted.policies)}
+    engines = chosen(wanted.engines, wanted.policies, graph)
     scorers = [scorer_of(text) for text in wanted.scorers] or None
     specs, ours = _tasks(wanted), status(settings).pid is None
     workers = worker_processes(settings) if wanted.wait else 1
@@ -138,6 +138,16 @@ def policies_of(texts: Sequence[str]) -> dict[str, EngineChoice]:
         role, _, form = role.partition("+")
         found[role] = EngineChoice(engine="policy", model=version, form=form)
     return found
+
+
+def chosen(engines: Sequence[str], policies: Sequence[str], graph: Graph) -> dict[str, EngineChoice]:
+    """`--engine` and `--policy` together; `--engine all=…` stands for the roles without a policy."""
+    versions = policies_of(policies)
+    for text in engines:
+        if (role := text.partition("=")[0]) in versions:
+            remedy = f"Leave one of them out, or write --engine all=… for the roles beside {role}."
+            raise InvalidInput("--policy", f"{role!r} has an --engine, too", remedy)
+    return engines_of(tuple(engines), graph) | versions
 
 
 def scorer_of(text: str) -> ScorerSpec:

@@ -161,6 +161,7 @@ def body_of(ask: PolicyAsk) -> dict[str, Any]:
         "min_p": 0.0,
         "logprobs": True,
         "return_token_ids": True,
+        "return_prompt_token_ids": True,  # SGLang before it knew the field above
         "include_stop_str_in_output": True,
     }
     if ask.prefix is not None:

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from offing.cli.policy import hashes
-from offing.cli.rollout import policies_of, scorer_of
+from offing.cli.rollout import chosen, policies_of, scorer_of
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice
+from offing.services.graphs import installed
 from offing.services.rollouts import ScorerSpec
 from offing.services.tasks import Drawn, TaskSpec, content_sha256, of_world, parse_line, read_file
 from offing_engine.folder import template_sha256, tokenizer_sha256, weights_sha256
@@ -35,6 +36,17 @@ def test_a_policy_is_pinned_by_role_name_and_version() -> None:
     assert policies_of(["planner+compact=small@3"]) == {"planner": compact}
     with pytest.raises(InvalidInput, match="--policy"):
         policies_of(["small@3"])
+
+
+def test_a_role_with_an_engine_and_a_policy_is_refused_by_name() -> None:
+    graph = installed()["agentflow"]
+    both = chosen(["all=rules:world"], ["planner=small@3"], graph)
+    assert {name for name, choice in both.items() if choice.engine == "rules"} == {r.name for r in graph.roles} - {
+        "planner"
+    }
+    assert both["planner"].model == "small@3"
+    with pytest.raises(InvalidInput, match="'planner' has an --engine"):
+        chosen(["verifier=extractive", "planner=rules:oracle"], ["planner+compact=small@3"], graph)
 
 
 def test_a_task_file_is_read_line_by_line_and_a_mistake_is_named_by_its_line(tmp_path: Path) -> None:
