@@ -143,6 +143,10 @@ POPULATE = {
                                            tokens)
         values (%(run)s, %(run)s, 0, %(tenant)s, %(rollout)s, 1, 'answered', 1, 9);
     """,
+    "0013_prompt_libraries": """
+        insert into app.prompt_library (policy_version_id, tenant_id, experiences, cases)
+        values (%(rollout)s, %(tenant)s, '{"experiences": [], "next_id": 1}', '{"cases": []}');
+    """,
 }
 """Rows for the tables of each version, as that version's code would have written them."""
 

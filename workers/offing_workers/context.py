@@ -20,6 +20,7 @@ from offing.core.tool import Span, ToolResult, ToolSpec, ToolStatus
 from offing.core.trajectory import Fracture, outcome_of
 from offing.models.engine import RoleRequest, engine_for
 from offing.sdk import Role, RoleReply, RunView, ToolCall, result_of
+from offing.sdk.advice import Advice, advised
 from offing.sdk.values import Input, Output
 from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
@@ -76,12 +77,13 @@ class SliceContext:
         fresh: bool,
         counts_turns: bool,
         roles: Sequence[Role[Any, Any]],
+        advice: Mapping[str, Advice] | None = None,
     ) -> None:
         self._run, self._engines, self._hold = run, engines, hold
         self._recorder, self._toolbelt, self._database, self._viewers = recorder, toolbelt, database, viewers
         self._turns_left = turns_per_slice
         self._fresh, self._counts_turns = fresh, counts_turns
-        self._roles = roles
+        self._roles, self._advice = roles, advice or {}
         self._author = ""
         """Empty: this claim has heard nobody write."""
         self._placing = Placing(database, recorder.fence.tenant, run.id, fresh=fresh)
@@ -204,6 +206,8 @@ class SliceContext:
         budget = self._run.budget.seconds
         left = None if budget is None else max(0.0, budget - self._recorder.spent.seconds)
         place = f"{key.superstep}/{key.path}/{key.ordinal}"
+        if advice := self._advice.get(role.name):
+            role = advised(role, advice)
         request = RoleRequest(role, given, choice, turn, self._run.seed, meter, left, self._placing.recall, place)
         return await engine.answer(request)
 
@@ -227,6 +231,7 @@ class SliceContext:
                 "engine": choice.engine,
                 "model": answer.model,
                 "output": output.model_dump(mode="json"),
+                **({"library": choice.library} if choice.library else {}),
             },
             label=role.label,
             detail=headline.detail,

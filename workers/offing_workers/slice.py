@@ -20,6 +20,7 @@ from offing.core.policy import policy_of
 from offing.core.run import TERMINAL, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
+from offing.services import prompt_library
 from offing.services.library import LibraryScope, library_port
 from offing.services.runs import ended_step
 from offing.storage import runs, spend, steps
@@ -199,6 +200,7 @@ class Slice:
             fresh=fresh,
             counts_turns=bool(graph.turn_key),
             roles=graph.roles,
+            advice=await prompt_library.advice(connection, row),
         )
 
     def _toolbelt(self, row: RunRow, used: Mapping[str, int]) -> Toolbelt:

@@ -156,6 +156,9 @@ class EngineFailure:
     """For OUT_OF_BUDGET: the StopReason that was reached."""
 
 
+LIBRARY_MARK = ";library="
+
+
 class EngineChoice(BaseModel, frozen=True, extra="forbid"):
     """Which engine answers a role, and how."""
 
@@ -174,14 +177,26 @@ class EngineChoice(BaseModel, frozen=True, extra="forbid"):
     """Another server that speaks the provider's wire. Empty: the provider's own."""
     options: dict[str, Any] = {}
     """What only this engine knows, such as the answers of `scripted`."""
+    library: str = ""
+    """NAME@VERSION of the prompt library that the role's prompt shows. Empty: none."""
+
+
+def answering(choice: EngineChoice) -> str:
+    """Who answers, for a timeline; the options may hold whole scripts, and are left out."""
+    named = f"{choice.engine}:{choice.model}" if choice.model else choice.engine
+    return f"{named} with {choice.library}" if choice.library else named
 
 
 def parse_engine(text: str) -> EngineChoice:
-    """A choice from `ENGINE`, `ENGINE:MODEL`, `litellm:MODEL@TEMPERATURE`, or with a role's form `ENGINE+FORM:MODEL`.
+    """A choice from `ENGINE`, `ENGINE:MODEL`, `litellm:MODEL@TEMPERATURE`, or with a role's form `ENGINE+FORM:MODEL`;
+    each with `;library=NAME@VERSION` after it for a prompt library.
 
     A model's own name may have an @ in it, such as a date: only 0 to 2 after the last one is a temperature. After a
     policy's name it is the version.
     """
+    text, marked, library = text.partition(LIBRARY_MARK)
+    if marked:
+        return parse_engine(text).model_copy(update={"library": library})
     named, _, rest = text.partition(":")
     engine, _, form = named.partition("+")
     model, at, heat = rest.rpartition("@")

@@ -19,10 +19,17 @@ from offing.storage.training_events import Event
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
+PROMPTS = "prompts"
+"""The kind that is text: a prompt library, which `services.prompt_library` registers."""
+
+UNREAD = frozenset({"extractive", "rules", "scripted"})
+"""Engines that read no prompt, so that a library would do nothing."""
+
 ACTIVE = "active"
 """In place of a version: the one that is active when a run is made."""
 
-KINDS = ("full", "lora", "prompts")
+KINDS = ("full", "lora")
+"""Of weights."""
 
 FOLLOWING: Mapping[str, frozenset[str]] = {
     "candidate": frozenset({"canary", "active", "retired", "bad"}),
@@ -93,12 +100,15 @@ async def known(connection: Connection, text: str, field: str) -> VersionRow:
 
 
 async def pinned(connection: Connection, engines: Mapping[str, EngineChoice]) -> dict[str, UUID]:
-    """Ids of the versions that answer roles, by role; they stay usable until the transaction ends.
+    """Ids of the versions that answer roles, by role, and of the libraries that `ROLE library` shows; they stay usable
+    until the transaction ends.
 
     Raises InvalidInput for one that is not registered, or is bad.
     """
     found: dict[str, UUID] = {}
     for role, choice in engines.items():
+        if choice.library:
+            found[f"{role} library"] = (await _library(connection, role, choice)).id
         if choice.engine != "policy":
             continue
         version = await known(connection, choice.model, f"policies.{role}")
@@ -110,7 +120,7 @@ async def pinned(connection: Connection, engines: Mapping[str, EngineChoice]) ->
 
 
 async def resolved(connection: Connection, engines: Mapping[str, EngineChoice], key: UUID) -> dict[str, EngineChoice]:
-    """Engines with a number where a policy is named without one: `NAME@active`, or `NAME` alone.
+    """Engines with a number where a policy or library is named without one: `NAME@active`, or `NAME` alone.
 
     The active version answers; for `NAME` alone, the canary does for its share of keys, always the same for a key. So
     runs keep the version that they began with. Raises InvalidInput for a name without an active version.
@@ -119,15 +129,40 @@ async def resolved(connection: Connection, engines: Mapping[str, EngineChoice], 
 
 
 async def _resolved(connection: Connection, role: str, choice: EngineChoice, key: UUID) -> EngineChoice:
-    name, at, version = choice.model.partition("@")
-    if choice.engine != "policy" or not name or (at and version != ACTIVE):
-        return choice
+    if choice.engine == "policy":
+        model = await _numbered(connection, f"policies.{role}", choice.model, key)
+        choice = choice.model_copy(update={"model": model})
+    if choice.library:
+        library = await _numbered(connection, f"engines.{role}.library", choice.library, key)
+        choice = choice.model_copy(update={"library": library})
+        await _library(connection, role, choice)
+    return choice
+
+
+async def _numbered(connection: Connection, field: str, text: str, key: UUID) -> str:
+    """What a policy or library is called with its number."""
+    name, at, version = text.partition("@")
+    if not name or (at and version != ACTIVE):
+        return text
     row = None if at else await _canary(connection, name, key)
     row = row or await policy_versions.in_state(connection, name, "active")
     if row is None:
         remedy = f"Name a version, such as {name}@1, or promote one with `offing policy promote`."
-        raise InvalidInput(f"policies.{role}", f"{name} has no active version", remedy)
-    return choice.model_copy(update={"model": f"{row.name}@{row.version}"})
+        raise InvalidInput(field, f"{name} has no active version", remedy)
+    return f"{row.name}@{row.version}"
+
+
+async def _library(connection: Connection, role: str, choice: EngineChoice) -> VersionRow:
+    """The version of a prompt library that a role's prompt is to show. Raises InvalidInput where it cannot."""
+    field = f"engines.{role}.library"
+    if choice.engine in UNREAD or choice.form == "compact":
+        who = f"the form {choice.form}" if choice.form == "compact" else f"the engine {choice.engine}"
+        raise InvalidInput(field, f"{who} reads no prompt library", "Choose a language model, or leave it out.")
+    row = await known(connection, choice.library, field)
+    if row.kind != PROMPTS or row.state == "bad":
+        told = "is marked as bad" if row.state == "bad" else f"holds weights ({row.kind}), not text"
+        raise InvalidInput(field, f"{choice.library} {told}", "Name another version; see `offing policy list`.")
+    return row
 
 
 async def _canary(connection: Connection, name: str, key: UUID) -> VersionRow | None:

@@ -15,6 +15,7 @@ from offing.core.model import EngineChoice
 from offing.core.run import Budget
 from offing.sdk import Graph
 from offing.services import policies, rollouts
+from offing.services.prompt_library import with_library
 from offing.services.rollouts import BatchRequest, Created, Hints, ScorerSpec
 from offing.services.training_gate import Result, Rules, Verdict, judged, paired
 from offing.storage import evaluations, policy_versions, training_events, training_jobs
@@ -59,8 +60,7 @@ async def evaluate(
     The same policy and tasks with the same seed are the same batch, and members' seeds depend on seed, task and member
     alone, so that two versions get the same.
     """
-    policies.parsed(policy, "policy")
-    choice = EngineChoice(engine="policy", model=policy, form=frozen.form, temperature=0.0 if frozen.greedy else 1.0)
+    choice = await _answering(database, tenant, policy, frozen)
     request = BatchRequest(
         graph=frozen.graph,
         tasks=frozen.tasks,
@@ -73,6 +73,19 @@ async def evaluate(
         name=f"{policy} on {frozen.dataset}, {frozen.mode}",
     )
     return await rollouts.create(database, hints, tenant, request, graphs=graphs)
+
+
+async def _answering(database: Database, tenant: UUID, policy: str, frozen: Frozen) -> EngineChoice:
+    """Weights answer the role themselves; a prompt library is shown to the model that was named for it, which keeps
+    its temperature but for greedy evaluations."""
+    policies.parsed(policy, "policy")
+    async with database.transaction(tenant) as connection:
+        row = await policies.known(connection, policy, "policy")
+    if row.kind != policies.PROMPTS:
+        heat = 0.0 if frozen.greedy else 1.0
+        return EngineChoice(engine="policy", model=policy, form=frozen.form, temperature=heat)
+    choice = with_library((frozen.engines or {}).get(frozen.role), policy, frozen.role)
+    return choice.model_copy(update={"temperature": 0.0}) if frozen.greedy else choice
 
 
 async def settle_evaluation(database: Database, tenant: UUID, policy: str, batch: UUID, frozen: Frozen) -> UUID:

@@ -14,7 +14,7 @@ import orjson
 
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.model import EngineChoice, parse_engine
+from offing.core.model import EngineChoice, answering, parse_engine
 from offing.core.policy import Policy, default_policy, policy_hash
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shortened
@@ -232,8 +232,7 @@ def engines_for(graph: Graph, wanted: Mapping[str, EngineChoice], default: Engin
 
 
 def _queued(request: RunRequest, engines: Mapping[str, EngineChoice]) -> StepDraft:
-    # The options may hold whole scripts; who answers is what a reader of the timeline wants.
-    who = {name: f"{c.engine}:{c.model}" if c.model else c.engine for name, c in engines.items()}
+    who = {name: answering(choice) for name, choice in engines.items()}
     return StepDraft(
         StepKind.QUEUED, request.question, {"question": request.question, "graph": request.graph, "engines": who}
     )

@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.model import EngineChoice
+from offing.core.model import EngineChoice, answering
 from offing.storage.pool import Connection
 
 BATCH_COLUMNS = "id, name, request, groups, created_at, cancelled_at"
@@ -356,7 +356,7 @@ async def groups(connection: Connection, wanted: GroupFilter, before: UUID | Non
 
 def _common(pinned: Pinned) -> dict[str, Any]:
     engines = {role: choice.model_dump() for role, choice in pinned.engines.items()}
-    who = {role: f"{c.engine}:{c.model}" if c.model else c.engine for role, c in pinned.engines.items()}
+    who = {role: answering(choice) for role, choice in pinned.engines.items()}
     return {
         "graph": pinned.graph,
         "graph_version": pinned.graph_version,

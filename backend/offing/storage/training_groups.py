@@ -42,7 +42,8 @@ GROUPS = f"""
       left join lateral (
         select array_agg(v.name || '@' || v.version order by v.name, v.version) as policies
           from policy_version v join jsonb_each_text(g.policies) as pinned(role, id) on v.id = pinned.id::uuid
-         where %(roles)s::text[] is null or pinned.role = any(%(roles)s)) as p on true
+         where v.kind <> 'prompts'
+           and (%(roles)s::text[] is null or pinned.role = any(%(roles)s))) as p on true
      where {WANTED}
      order by g.completed_at, g.id limit %(limit)s
 """

@@ -1499,6 +1499,11 @@ export interface components {
              */
             form: string;
             /**
+             * Library
+             * @default
+             */
+            library: string;
+            /**
              * Max Tokens
              * @default 2048
              */
