@@ -4,13 +4,16 @@ import asyncio
 import os
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from offing.core.episode import Cost
 from offing.core.errors import InvalidInput
 from offing.core.trajectory import Fracture
 from offing.exports.format import Options, named, reader
 from offing.services import trajectories
 from offing.services.trajectories import Exported
+from offing.storage import stretches
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.trajectories import Query
@@ -100,3 +103,26 @@ async def test_what_people_asked_is_refused_without_their_consent(
         await trajectories.export(
             pool, LOCAL_TENANT, Query(kind="ask"), named("jsonl_chat"), Options(), None, tmp_path / "x"
         )
+
+
+async def test_a_row_says_what_its_run_took(
+    pool: Database, collected: Collected, tmp_path: Path, owner_url: str
+) -> None:
+    run = await collected.rollout(A("one", tool=True), A("two", role="verifier"))
+    with psycopg.connect(owner_url) as owner:
+        owner.execute("update app.run set turns = 2, usd = 0.25, work_seconds = 1.5 where id = %s", (run,))
+        spoken = owner.execute(
+            "select sum(prompt_tokens), sum(completion_tokens) from app.turn where run_id = %s", (run,)
+        ).fetchone()
+    assert spoken is not None
+    await exported(pool, tmp_path / "x")
+    rows = list(reader(named("parquet"))(tmp_path / "x"))
+    assert {row.episode.cost for row in rows} == {Cost(2, spoken[0], spoken[1], 0.25, 1.5, 1)}
+
+
+async def test_spans_stay_with_the_segment_whose_turns_they_are_in(pool: Database, collected: Collected) -> None:
+    run = await collected.rollout(A("one"), A("two", fracture=Fracture.COMPACTION), A("three"))
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        found = await stretches.segments(connection, [(run, 1), (run, 0)])
+    assert [segment.head.idx for _, segment in found] == [1, 0]
+    assert [segment.spans.seq for _, segment in found] == [segment.turns.seq for _, segment in found]
