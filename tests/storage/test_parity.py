@@ -1,12 +1,17 @@
 """Stored log-probabilities computed again by a server that scores: what differs is set aside, with the reason."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from offing.cli.trajectories_check import check
 from offing.core.run import Fence
 from offing.core.trajectory import Fracture
+from offing.local import Servers
 from offing.models.credentials import Destination
 from offing.services import parity
 from offing.storage import segments
@@ -95,3 +100,29 @@ async def test_a_version_that_is_gone_leaves_turns_as_they_are(pool: Database) -
     assert (found.checked, len(found.unscored)) == (0, 2)
     assert "small@3" in found.unscored[0].unscored
     assert await quarantined(pool, fence) == ["", ""]
+
+
+@pytest.mark.parametrize("broken", [False, True])
+async def test_the_command_says_what_it_found_by_its_exit(
+    pool: Database,
+    server: WireServer,
+    servers: Servers,
+    owner_url: str,
+    app_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    broken: bool,
+) -> None:
+    fence = await recorded(pool)
+    if broken:
+        async with pool.transaction(LOCAL_TENANT) as connection:
+            await connection.execute("update turn set completion_ids = set_byte(completion_ids, 0, 77) where place = 1")
+    where = {"DATABASE_URL": owner_url, "OFFING_APP_DATABASE_URL": app_url, "REDIS_URL": servers.redis_url}
+    for name, value in (where | {"OFFING_HOME": str(tmp_path), "OFFING_ENGINE_URL": server.url}).items():
+        monkeypatch.setenv(name, value)
+    code = await asyncio.to_thread(check, json=True)
+    found = json.loads(capfdbinary.readouterr().out)
+    assert (code, len(found["compared"])) == (int(broken), 2)
+    assert [bool(one["doubt"]) for one in found["compared"]] == [False, broken]
+    assert [bool(reason) for reason in await quarantined(pool, fence)] == [False, broken]
