@@ -2,11 +2,14 @@ import { createRootRoute, createRoute, createRouter, type RouterHistory, useNavi
 import { lazy, Suspense } from "react";
 import { HomePage } from "@/features/home/home-page";
 import { RunPage } from "./run-page";
-import { librarySearch, runSearch } from "./search-params";
+import { librarySearch, runSearch, trainingSearch } from "./search-params";
 import { NotFound, Shell } from "./shell";
 
 // Not needed for the first view of a question or a run.
 const LibraryPage = lazy(async () => ({ default: (await import("@/features/library/library-page")).LibraryPage }));
+const TrainingPage = lazy(async () => ({
+  default: (await import("@/features/training/training-page")).TrainingPage,
+}));
 
 const rootRoute = createRootRoute({ component: Shell, notFoundComponent: NotFound });
 
@@ -22,6 +25,12 @@ const libraryRoute = createRoute({
   path: "/library",
   validateSearch: librarySearch,
   component: LibraryRoute,
+});
+const trainingRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/training",
+  validateSearch: trainingSearch,
+  component: TrainingRoute,
 });
 
 function HomeRoute() {
@@ -58,9 +67,24 @@ function LibraryRoute() {
   );
 }
 
+function TrainingRoute() {
+  const { job, policy } = trainingRoute.useSearch();
+  const navigate = trainingRoute.useNavigate();
+  return (
+    <Suspense>
+      <TrainingPage
+        job={job ?? null}
+        policy={policy ?? null}
+        onJob={(id) => navigate({ search: { job: id } })}
+        onPolicy={(name) => navigate({ search: { policy: name } })}
+      />
+    </Suspense>
+  );
+}
+
 export function makeRouter(history?: RouterHistory) {
   return createRouter({
-    routeTree: rootRoute.addChildren([homeRoute, runRoute, libraryRoute]),
+    routeTree: rootRoute.addChildren([homeRoute, runRoute, libraryRoute, trainingRoute]),
     defaultPreload: false,
     ...(history ? { history } : {}),
   });

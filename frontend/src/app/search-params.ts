@@ -41,3 +41,15 @@ export function librarySearch(raw: Record<string, unknown>): LibrarySearch {
     ...(typeof raw.collection === "string" && { collection: raw.collection }),
   };
 }
+
+export interface TrainingSearch {
+  job?: string;
+  /** A name whose versions are looked at. */
+  policy?: string;
+}
+
+export function trainingSearch(raw: Record<string, unknown>): TrainingSearch {
+  const policy = typeof raw.policy === "string" && raw.policy !== "" ? raw.policy : undefined;
+  const job = typeof raw.job === "string" && /^[0-9a-f-]{36}$/.test(raw.job) ? raw.job : undefined;
+  return policy ? { policy } : { ...(job && { job }) };
+}

@@ -46,6 +46,7 @@ function TopBar({ signedIn }: { signedIn: boolean }) {
             Runs
           </Link>
           <Link to="/library">Library</Link>
+          <Link to="/training">Training</Link>
         </nav>
       )}
       <span className="top-end">

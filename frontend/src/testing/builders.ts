@@ -3,12 +3,15 @@
 import type { Source } from "@/shared/api/library";
 import type { Report } from "@/shared/api/reports";
 import type { RunDetail, Step } from "@/shared/api/runs";
+import type { Evaluation, JobDetail, Metric, TrainingEvent, Version } from "@/shared/api/training";
 import type { Trajectory, Turn } from "@/shared/api/trajectories";
 
 export const RUN_ID = "00000000-0000-4000-8000-000000000001";
 export const THREAD_ID = "00000000-0000-4000-8000-000000000002";
 export const ARTEFACT_ID = "00000000-0000-4000-8000-000000000003";
 export const SOURCE_ID = "00000000-0000-4000-8000-000000000004";
+export const JOB_ID = "00000000-0000-4000-8000-000000000005";
+export const VERSION_ID = "00000000-0000-4000-8000-000000000006";
 const AT = "2026-03-01T10:00:00Z";
 
 export function aRun(part: Partial<RunDetail> = {}): RunDetail {
@@ -168,6 +171,86 @@ export function aSource(part: Partial<Source> = {}): Source {
     artefact_id: ARTEFACT_ID,
     snapshot: "9f3c11aa22bb33cc44dd55ee66ff7788990021",
     added_at: AT,
+    ...part,
+  };
+}
+
+export function aJob(part: Partial<JobDetail> = {}): JobDetail {
+  return {
+    id: JOB_ID,
+    kind: "train",
+    name: "planner",
+    config: { algorithm: "flow-grpo", policy: "planner@1", steps: 60 },
+    config_sha256: "9f2c",
+    seed: 0,
+    state: "running",
+    wish: null,
+    waits_for: "",
+    phase: "forward",
+    step: 2,
+    groups: 8,
+    rollouts: 60,
+    produced_id: null,
+    stop_reason: "",
+    error: "",
+    created_at: AT,
+    started_at: AT,
+    ended_at: null,
+    ledger: { kept: 60, zero_advantage: 4 },
+    ...part,
+  };
+}
+
+export function aMetric(step: number, name: string, value: number | null): Metric {
+  return { step, name, value, at: AT };
+}
+
+export function anEvent(kind: string, detail: Record<string, unknown> = {}): TrainingEvent {
+  return { id: `event-${kind}`, job_id: JOB_ID, policy_id: null, kind, detail, at: AT };
+}
+
+export function aVersion(part: Partial<Version> = {}): Version {
+  return {
+    id: VERSION_ID,
+    name: "planner",
+    version: 2,
+    parent_id: null,
+    kind: "full",
+    base_model: "",
+    uri: "/policies/planner/2",
+    sha256: "9f3c11aa22bb33cc44dd55ee66ff7788990021",
+    tokenizer_sha256: "",
+    template_sha256: "",
+    state: "candidate",
+    lineage: { job: JOB_ID, steps: 60, rollouts: 480 },
+    evaluation: {},
+    created_at: AT,
+    canary_share: null,
+    ...part,
+  };
+}
+
+export function anEvaluation(part: Partial<Evaluation> = {}): Evaluation {
+  return {
+    id: "00000000-0000-4000-8000-000000000007",
+    policy_id: VERSION_ID,
+    policy: "planner@2",
+    dataset: "heldout-1@500",
+    mode: "greedy",
+    graph: "agentflow",
+    seed: 0,
+    batch_id: null,
+    tasks: 200,
+    rollouts: 200,
+    scored: 200,
+    reward: 0.61,
+    low: 0.54,
+    high: 0.68,
+    answered: 0.98,
+    violated: 0,
+    turns: 3.2,
+    tokens: 410,
+    created_at: AT,
     ...part,
   };
 }

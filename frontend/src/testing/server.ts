@@ -2,7 +2,7 @@
 
 import { HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
-import { ARTEFACT_ID, aReport, aRun, aSource, aStep, SOURCE_ID } from "./builders";
+import { ARTEFACT_ID, aJob, aReport, aRun, aSource, aStep, SOURCE_ID } from "./builders";
 
 export function at(path: string): string {
   return `${location.origin}/api/v1${path}`;
@@ -36,6 +36,12 @@ export const server = setupServer(
   http.get(at("/threads/:id"), ({ params }) =>
     HttpResponse.json({ id: params.id, title: "", created_at: "2026-03-01T10:00:00Z", runs: [] }),
   ),
+  http.get(at("/training-jobs"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/training-jobs/:id"), () => HttpResponse.json(aJob())),
+  http.get(at("/training-jobs/:id/metrics"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/training-jobs/:id/events"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/policies"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/evaluations"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/library"), () => HttpResponse.json({ items: [aSource()], next: null, total: 1 })),
   http.get(at("/library/collections"), () => HttpResponse.json([{ name: "undici", count: 41 }])),
   http.get(at("/library/search"), () => HttpResponse.json({ items: [], next: null })),

@@ -1,0 +1,186 @@
+import { useQuery } from "@tanstack/react-query";
+import {
+  isLive,
+  type JobDetail,
+  jobEventsQuery,
+  jobQuery,
+  metricsQuery,
+  type TrainingEvent,
+} from "@/shared/api/training";
+import { ago, count, counted, since, span } from "@/shared/format/numbers";
+import { useNow } from "@/shared/ui/hooks";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { groupBars, groupTotals, type Series, seriesOf } from "./curve-geometry";
+import { Curves, GroupHorizon } from "./curves";
+import { JobControls } from "./job-controls";
+import { askedWords, eventWords, jobWording, reasonWords, shortId, stepWords, whyWords } from "./training-words";
+
+/** One job: what it does, how its figures go, what became of its rollouts, and what was decided. */
+export function JobView({ id, onPolicy }: { id: string; onPolicy(name: string): void }) {
+  const job = useQuery(jobQuery(id));
+  if (!job.data) return <ProblemNote error={job.error} onRetry={() => job.refetch()} />;
+  return (
+    <article className="job" aria-label={`Job ${shortId(id)}`}>
+      <JobHead job={job.data} onPolicy={onPolicy} />
+      <ProblemNote error={job.error} onRetry={() => job.refetch()} />
+      <JobRecord job={job.data} />
+    </article>
+  );
+}
+
+const WHY: Partial<Record<JobDetail["state"], string>> = { failed: "notice coral", queued: "notice sun" };
+
+function JobHead({ job, onPolicy }: { job: JobDetail; onPolicy(name: string): void }) {
+  const now = useNow(1_000, isLive(job));
+  const { word, tone } = jobWording(job);
+  const end = job.ended_at ? Date.parse(job.ended_at) : now;
+  const why = whyWords(job);
+  return (
+    <header className="job-head">
+      <h1>
+        {job.name} <span className="mono quiet">{shortId(job.id)}</span>
+      </h1>
+      <div className="job-meta num">
+        <span className={`pill ${tone}`}>
+          <i />
+          {word}
+        </span>
+        {job.phase && isLive(job) && <span>{job.phase}</span>}
+        <span>
+          <b>{stepWords(job)}</b>
+        </span>
+        <span>
+          <b>{count(job.groups)}</b> groups looked at
+        </span>
+        <span>
+          <b>{count(job.rollouts)}</b> rollouts trained on
+        </span>
+        {job.started_at && <span>{span(since(job.started_at, end))}</span>}
+        <span>{askedWords(job)}</span>
+        {job.produced_id && (
+          <button type="button" className="linkish" onClick={() => onPolicy(job.name)}>
+            its versions
+          </button>
+        )}
+        <span className="job-controls">
+          <JobControls job={job} />
+        </span>
+      </div>
+      {why && <p className={WHY[job.state] ?? "quiet"}>{why}</p>}
+    </header>
+  );
+}
+
+function JobRecord({ job }: { job: JobDetail }) {
+  const metrics = useQuery(metricsQuery(job));
+  const events = useQuery(jobEventsQuery(job));
+  const series = seriesOf(metrics.data ?? []);
+  const planned = job.config.steps;
+  const decided = events.data?.items ?? [];
+  const marks = troubles(decided);
+  const steps = Math.max(job.step, typeof planned === "number" && isLive(job) ? planned : 1, ...marks);
+  return (
+    <>
+      <ProblemNote
+        error={metrics.error ?? events.error}
+        onRetry={() => Promise.all([metrics.refetch(), events.refetch()])}
+      />
+      {job.step === 0 && <p className="quiet">Its curves begin with its first step.</p>}
+      {job.step > 0 && <Curves series={series} steps={steps} marks={marks} />}
+      <div className="job-parts">
+        <Groups series={series} steps={steps} />
+        <Ledger ledger={job.ledger} />
+        <Events events={decided} />
+      </div>
+      <details className="job-config">
+        <summary>Configuration</summary>
+        <pre className="mono">{JSON.stringify(job.config, null, 2)}</pre>
+      </details>
+    </>
+  );
+}
+
+/** Steps that a guard or a gradient that was no number stopped. */
+function troubles(events: readonly TrainingEvent[]): number[] {
+  const bad = events.filter(({ kind }) => kind === "guard" || kind === "not_finite");
+  return [...new Set(bad.map(({ detail }) => Number(detail.step)).filter((step) => step > 0))];
+}
+
+function Groups({ series, steps }: { series: Series; steps: number }) {
+  const bars = groupBars(series);
+  const total = groupTotals(bars);
+  return (
+    <section aria-label="Groups">
+      <h2 className="label">Groups</h2>
+      {bars.length === 0 && <p className="quiet">None has been looked at.</p>}
+      {bars.length > 0 && <GroupHorizon series={series} steps={steps} />}
+      {bars.length > 0 && (
+        <dl className="figures num">
+          <Total sign="differing" name="used, attempts differ" value={total.differing} />
+          <Total sign="alike" name="used, all alike (zero variance)" value={total.alike} />
+          <Total sign="lost" name="stale" value={total.stale} />
+          <Total sign="lost" name="short" value={total.short} />
+        </dl>
+      )}
+    </section>
+  );
+}
+
+function Total({ sign, name, value }: { sign: string; name: string; value: number }) {
+  return (
+    <div>
+      <dt>
+        <i className={`sign ${sign}`} />
+        {name}
+      </dt>
+      <dd>{count(value)}</dd>
+    </div>
+  );
+}
+
+function Ledger({ ledger }: { ledger: Readonly<Record<string, number>> }) {
+  const rows = Object.entries(ledger).sort(([, a], [, b]) => b - a);
+  const all = rows.reduce((sum, [, held]) => sum + held, 0);
+  return (
+    <section aria-label="Ledger">
+      <h2 className="label">Ledger</h2>
+      {rows.length === 0 && <p className="quiet">Each rollout is noted here once, with what was decided about it.</p>}
+      <dl className="figures num">
+        {rows.map(([reason, held]) => {
+          const { word, why } = reasonWords(reason);
+          return (
+            <div key={reason}>
+              <dt>
+                {word} <span className="quiet">{why}</span>
+              </dt>
+              <dd>{count(held)}</dd>
+            </div>
+          );
+        })}
+      </dl>
+      {rows.length > 1 && <p className="quiet num">{counted(all, "rollout")} in all</p>}
+    </section>
+  );
+}
+
+function Events({ events }: { events: readonly TrainingEvent[] }) {
+  const now = useNow(30_000);
+  return (
+    <section aria-label="Events">
+      <h2 className="label">Decisions</h2>
+      <ol className="events">
+        {events.toReversed().map((event) => {
+          const { word, tone, text } = eventWords(event);
+          return (
+            <li key={event.id}>
+              <b className={tone}>{word}</b> {text}{" "}
+              <time className="quiet num" dateTime={event.at} title={event.at}>
+                {ago(event.at, now)}
+              </time>
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}
