@@ -192,3 +192,18 @@ async def test_two_answers_to_the_same_prompt_are_a_preference_when_one_led_to_m
         other = (await trajectories.episode(connection, alone)).group
         assert other is not None
         assert await stretches.preferences(connection, other) == []
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+async def test_what_no_role_could_use_is_never_preferred_and_never_imitated(
+    pool: Database, collected: Collected, accepted: bool
+) -> None:
+    group = collected.group()
+    await collected.rollout(A("good"), group=group, member=0, reward=1.0)
+    bad = await collected.rollout(A("bad"), group=group, member=1, reward=0.0)
+    mark = "update turn set accepted = %s, problem = %s where run_id = %s"
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await connection.execute(mark, (accepted, "" if accepted else "not a word", bad))
+        assert len(await stretches.preferences(connection, group)) == accepted
+        (talk,) = await stretches.talks(connection, bad)
+    assert (talk.teaches(), talk.problem) == (accepted, "" if accepted else "not a word")
