@@ -137,9 +137,10 @@ def edited(library: Library, edits: Sequence[Edit], runs: Sequence[str]) -> tupl
 
 def with_cases(library: Library, cases: Sequence[Case]) -> Library:
     """The library with further cases, the newest last; a run has one case, and the oldest leave where there are too
-    many."""
-    new = {case.run for case in cases}
-    kept = (*(case for case in library.cases if case.run not in new), *cases)
+    many. What is there already stays in its place."""
+    new = [case for case in cases if case not in library.cases]
+    runs = {case.run for case in new}
+    kept = (*(case for case in library.cases if case.run not in runs), *new)
     return library.model_copy(update={"cases": kept[-MOST_CASES:]})
 
 

@@ -59,8 +59,11 @@ def _told(render: Render, advice: Advice) -> Render:
     return lambda given: with_advice(render(given), advice)
 
 
-def _section(advice: Advice) -> str:
-    """The lines carry a hash of the text, so that it cannot forge them."""
-    text = advice.text[:MOST]
+def marked(kind: str, text: str) -> str:
+    """Untrusted text between lines that carry a hash of it, so that it cannot forge them."""
     code = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
-    return f"From earlier runs ({advice.library}):\nnotes {code}\n{text}\nend notes {code}"
+    return f"{kind} {code}\n{text}\nend {kind} {code}"
+
+
+def _section(advice: Advice) -> str:
+    return f"From earlier runs ({advice.library}):\n{marked('notes', advice.text[:MOST])}"
