@@ -21,7 +21,7 @@ NODE_READY := frontend/node_modules/.offing-ready
 PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
 endif
 
-.PHONY: help setup up test check demo bench chaos
+.PHONY: help setup up test check demo bench chaos loop
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ demo: setup ## a question over a folder of real documents, start to finish
 
 bench: $(READY) $(TRAIN_READY) ## measure against bare LangGraph; writes docs/benchmarks.md
 	@exec $(PY) -m tests.bench
+
+loop: $(READY) $(TRAIN_READY) ## train a planner on its own rollouts, from nothing, and measure it; SEEDS="0 1 2"
+	@exec $(PY) -m tests.results.closed_loop $(SEEDS)
 
 chaos: $(READY) $(TRAIN_READY) ## kill everything at MOMENTS random moments a fault
 	@exec $(VENV)/bin/pytest tests/chaos --moments $(MOMENTS)

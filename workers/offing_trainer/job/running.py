@@ -379,7 +379,7 @@ async def _stopped(course: _Course, trip: Tripped, on_thread: OnThread) -> JobRo
 async def _finished(course: _Course, on_thread: OnThread, reason: str) -> JobRow:
     """Export what was learned and register it; without a step there is nothing to."""
     produced = None
-    if course.job.rollouts and course.job.produced is None:
+    if course.job.rollouts and (course.job.produced is None or course.config.collect is not None):
         produced = (await _published(course, on_thread)).id
     async with course.room.database.transaction(course.held.tenant) as connection:
         done = await training_jobs.release(connection, course.held, "done", reason=reason, produced=produced)
