@@ -38,7 +38,7 @@ function choice(written: string): EngineChoice {
   const cut = text.indexOf(":");
   const [named, model] = cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
   const [engine = "", form = ""] = named.split("+");
-  return { engine, model, form, max_tokens: 2048, timeout_seconds: 120, api_base: "", options: {} };
+  return { engine, model, form, library: "", max_tokens: 2048, timeout_seconds: 120, api_base: "", options: {} };
 }
 
 export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
