@@ -1,4 +1,4 @@
-"""In a real browser: the main job, sign in by link, ask, see the report, open a citation; and each flow's own tab."""
+"""In a real browser: sign in by link, ask, see the report, open a citation; each flow's own tab; training."""
 
 import asyncio
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Offing
+from tests.e2e.training import database_of, under_way, until_told
 from tests.wire.policies import Policies, says
 from tests.wire.server import WireServer
 
@@ -100,3 +101,34 @@ def see_flows(offing: Offing, documents: Path) -> "subprocess.CompletedProcess[s
     }
     script = ["node", str(ROOT / "frontend/e2e/flow-tabs.mjs")]
     return subprocess.run(script, env=environment, capture_output=True, text=True, timeout=110, check=False)
+
+
+async def test_a_training_job_is_watched_paused_and_cancelled_and_a_version_promoted(
+    offing: Offing, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser_is_here()
+    monkeypatch.setenv("OFFING_PORT", "0")
+    try:
+        started = await asyncio.to_thread(offing, "up", "--detach")
+        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+        assert link, started.err
+        environment = os.environ | {
+            "OFFING_URL": link.group(0).split("/login")[0],
+            "OFFING_LOGIN": link.group(0),
+            "OFFING_SHOTS": str(tmp_path),
+            "OFFING_CHROMIUM": str(CHROMIUM),
+        }
+        async with database_of(home) as database:
+            held = await under_way(database)
+            told = asyncio.create_task(until_told(database, held))
+            script = ["node", str(ROOT / "frontend/e2e/training.mjs")]
+            try:
+                done = await asyncio.to_thread(
+                    subprocess.run, script, env=environment, capture_output=True, text=True, timeout=110, check=False
+                )
+                assert done.returncode == 0, done.stdout + done.stderr
+                assert await told == "pause"
+            finally:
+                told.cancel()
+    finally:
+        await asyncio.to_thread(offing, "down")

@@ -13,7 +13,16 @@ import { ProblemNote } from "@/shared/ui/problem-note";
 import { groupBars, groupTotals, type Series, seriesOf } from "./curve-geometry";
 import { Curves, GroupHorizon } from "./curves";
 import { JobControls } from "./job-controls";
-import { askedWords, eventWords, jobWording, reasonWords, shortId, stepWords, whyWords } from "./training-words";
+import {
+  askedWords,
+  doingWords,
+  eventWords,
+  jobWording,
+  reasonWords,
+  shortId,
+  stepWords,
+  whyWords,
+} from "./training-words";
 
 /** One job: what it does, how its figures go, what became of its rollouts, and what was decided. */
 export function JobView({ id, onPolicy }: { id: string; onPolicy(name: string): void }) {
@@ -45,7 +54,7 @@ function JobHead({ job, onPolicy }: { job: JobDetail; onPolicy(name: string): vo
           <i />
           {word}
         </span>
-        {job.phase && isLive(job) && <span>{job.phase}</span>}
+        {doingWords(job) && <span>{doingWords(job)}</span>}
         <span>
           <b>{stepWords(job)}</b>
         </span>

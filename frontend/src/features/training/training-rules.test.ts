@@ -1,7 +1,16 @@
 import { expect, test } from "vitest";
 import { aJob, aMetric, anEvent, aVersion } from "@/testing/builders";
 import { barPaths, groupBars, groupTotals, pathOf, pointAt, scaleOf, seriesOf, stepAt, yOf } from "./curve-geometry";
-import { eventWords, figure, jobWording, reasonWords, stepWords, versionWording, whyWords } from "./training-words";
+import {
+  doingWords,
+  eventWords,
+  figure,
+  jobWording,
+  reasonWords,
+  stepWords,
+  versionWording,
+  whyWords,
+} from "./training-words";
 
 const POINTS = [
   { step: 1, value: 0.2 },
@@ -62,6 +71,9 @@ test("a job's state says what was wished of it and what stopped it", () => {
   expect(jobWording(aJob()).word).toBe("Training");
   expect(jobWording(aJob({ wish: "pause" })).word).toBe("Pausing");
   expect(jobWording(aJob({ state: "failed", stop_reason: "guard" })).word).toBe("Stopped by a guard");
+  expect(doingWords(aJob())).toBe("forward");
+  expect(doingWords(aJob({ phase: "step 2" }))).toBe("");
+  expect(doingWords(aJob({ state: "done" }))).toBe("");
   expect(stepWords(aJob())).toBe("step 2 of 60");
   expect(stepWords(aJob({ config: {} }))).toBe("step 2");
   expect(whyWords(aJob({ state: "done", stop_reason: "all steps are done" }))).toBe("All steps are done.");

@@ -47,6 +47,11 @@ export function whyWords(job: Job): string {
   return job.stop_reason && `${job.stop_reason[0]?.toUpperCase()}${job.stop_reason.slice(1)}.`;
 }
 
+/** What it does at the moment. Empty: nothing, or no more than that it is at its step. */
+export function doingWords(job: Pick<Job, "state" | "phase">): string {
+  return job.state === "running" && !/^step \d+$/.test(job.phase) ? job.phase : "";
+}
+
 /** `step 12 of 60`. */
 export function stepWords(job: Pick<Job, "step" | "config">): string {
   const planned = job.config.steps;
