@@ -18,8 +18,8 @@ from offing.services import policies, rollouts
 from offing.services.prompt_library import with_library
 from offing.services.rollouts import BatchRequest, Created, Hints, ScorerSpec
 from offing.services.training_gate import Result, Rules, Verdict, judged, paired
-from offing.storage import evaluations, policy_versions, training_events, training_jobs
-from offing.storage.evaluations import ResultRow
+from offing.storage import evaluations, groups, policy_versions, training_events, training_jobs
+from offing.storage.evaluations import Evaluation, ResultRow
 from offing.storage.policy_versions import VersionRow
 from offing.storage.pool import Connection, Database
 
@@ -277,11 +277,12 @@ async def _before(connection: Connection, active: VersionRow) -> VersionRow:
 async def _comparable(
     connection: Connection, candidate: VersionRow, champion: VersionRow, dataset: str | None, mode: str | None
 ) -> tuple[list[Result], list[Result]]:
-    """Results of both on the same tasks, the latest such."""
+    """Results of both on the same tasks, the latest such; of prompt libraries, read by the same models."""
     theirs = await evaluations.latest(connection, champion.id, dataset, mode)
     for one in await evaluations.latest(connection, candidate.id, dataset, mode):
         for other in theirs:
-            if (one.dataset, one.mode, one.graph, one.seed) == (other.dataset, other.mode, other.graph, other.seed):
+            same = (one.dataset, one.mode, one.graph, one.seed) == (other.dataset, other.mode, other.graph, other.seed)
+            if same and (candidate.kind != policies.PROMPTS or await _same_readers(connection, one, other)):
                 ours = await evaluations.results(connection, one.id)
                 return _results(ours), _results(await evaluations.results(connection, other.id))
     raise InvalidInput(
@@ -289,6 +290,19 @@ async def _comparable(
         f"{_name(candidate)} and {_name(champion)} were not evaluated on the same tasks",
         "Run `offing policy evaluate` for both with the same tasks and seed, or say --force.",
     )
+
+
+async def _same_readers(connection: Connection, one: Evaluation, other: Evaluation) -> bool:
+    """Whether the same engines answered in the rollouts of both. False: it is not known any more."""
+    if one.batch is None or other.batch is None:
+        return False
+    ours, theirs = [(await groups.batch(connection, id)).request["engines"] for id in (one.batch, other.batch)]
+    return _readers(ours) == _readers(theirs)
+
+
+def _readers(engines: Mapping[str, Any]) -> dict[str, EngineChoice]:
+    choices = {role: EngineChoice.model_validate(choice) for role, choice in engines.items()}
+    return {role: choice.model_copy(update={"library": ""}) for role, choice in choices.items()}
 
 
 async def _kl(connection: Connection, candidate: VersionRow) -> float | None:

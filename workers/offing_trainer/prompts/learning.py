@@ -152,7 +152,7 @@ async def _taught(
     if isinstance(engine, EngineFailure):
         return replace(course, stopped=engine.message)
     given = _comparison(group, did, course.library)
-    answer = await engine.answer(RoleRequest(DISTILLER, given, wanted.engine, 0, 0, meter))
+    answer = await engine.answer(RoleRequest(DISTILLER, given, wanted.engine, course.compared + 1, 0, meter))
     spent = course.usd + float(answer.usage.usd)
     if isinstance(answer, EngineFailure):
         return replace(course, usd=spent, stopped=f"{answer.kind}: {answer.message}")
