@@ -40,8 +40,13 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
 }
 
 function enginesOf(run: RunDetail): string {
-  const names = new Set(Object.values(run.engines).map((choice) => choice.model || choice.engine));
+  const names = new Set(Object.values(run.engines).map(engineOf));
   return names.size > 0 ? [...names].join(", ") : "default engine";
+}
+
+function engineOf(choice: RunDetail["engines"][string]): string {
+  const name = choice.model || choice.engine;
+  return choice.library ? `${name} with ${choice.library}` : name;
 }
 
 /** What the run does or waits for, and for how long once that is worth saying. One line, so that nothing below moves. */
