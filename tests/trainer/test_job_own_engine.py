@@ -1,0 +1,71 @@
+"""A version in our own engine: asked for until the engine is free, known for what it is, and unloaded last."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from offing.clock import new_id
+from offing.core.errors import Unavailable
+from offing.models.credentials import Destination
+from offing.storage.policy_versions import VersionRow
+from offing_trainer.job.own_engine import OurEngine
+from tests.wire.replies import Fault, Malformed, Reply
+from tests.wire.server import Received, WireServer
+
+
+class Loads:
+    """Is busy with a name for so many questions, and has these weights."""
+
+    def __init__(self, busy: int = 0, weights: str = "w") -> None:
+        self.busy, self.weights, self.story = busy, weights, list[str]()
+
+    def __call__(self, asked: Received) -> Reply:
+        what = asked.path.rpartition("/")[2]
+        self.story.append(f"{what} {asked.body['name']}")
+        if what == "load_policy" and self.busy:
+            self.busy -= 1
+            return Fault(409, "planner@1 is being loaded or unloaded.")
+        return Malformed(json.dumps({"weights_sha256": self.weights}).encode())
+
+
+def version(number: int) -> VersionRow:
+    return VersionRow(
+        id=new_id(), name="planner", version=number, parent=None, kind="full", base_model="", uri=f"/p/{number}",
+        sha256="w", tokenizer_sha256="", template_sha256="", state="candidate", lineage={}, evaluation={},
+        created_at=datetime(2026, 11, 21, tzinfo=UTC),
+    )  # fmt: skip
+
+
+async def no_sleep(_seconds: float) -> None:
+    """Time does not pass in these tests."""
+
+
+async def test_an_engine_that_loads_the_version_by_itself_is_waited_for() -> None:
+    loads = Loads(busy=3)
+    async with WireServer(loads) as server:
+        await OurEngine(Destination(server.url), no_sleep)(version(1))
+    assert loads.story == ["load_policy planner@1"] * 4
+
+
+async def test_other_weights_under_the_name_are_refused() -> None:
+    async with WireServer(Loads(weights="x")) as server:
+        with pytest.raises(Unavailable, match="other weights as planner@1"):
+            await OurEngine(Destination(server.url), no_sleep)(version(1))
+
+
+async def test_the_last_two_versions_stay_loaded() -> None:
+    loads = Loads()
+    async with WireServer(loads) as server:
+        engine = OurEngine(Destination(server.url), no_sleep)
+        for number in (1, 2, 2, 3):
+            await engine(version(number))
+    assert loads.story == [
+        "load_policy planner@1", "load_policy planner@2", "load_policy planner@3", "unload_policy planner@1"
+    ]  # fmt: skip
+
+
+async def test_an_engine_that_stays_busy_ends_in_an_error_that_says_so() -> None:
+    async with WireServer(Loads(busy=10_000)) as server:
+        with pytest.raises(Unavailable, match="being loaded or unloaded"):
+            await OurEngine(Destination(server.url), no_sleep)(version(1))
