@@ -35,6 +35,7 @@ SMALL: dict[str, Any] = {
     "start": {
         "demonstrations": 24,
         "worlds": ["train-1@50"],
+        "hops": [1, 1],
         "learning": {
             "steps": 4,
             "chain": {"select": []},
@@ -58,7 +59,7 @@ SMALL: dict[str, Any] = {
         "chain": {"view": WITH_REJECTED, "regularise": [{"name": "entropy", "coefficient": 0.01}]},
         "learner": {"learning_rate": 1e-4, "threads": 1},
     },
-    "evaluate": {"worlds": ["heldout-1@50"], "count": 8, "margin": 1.0},
+    "evaluate": {"worlds": ["heldout-1@50"], "count": 8, "hops": [1, 1], "margin": 1.0},
 }
 
 

@@ -172,7 +172,7 @@ async def _demonstrations(room: LoopRoom, config: LoopConfig) -> UUID:
     wanted: list[UUID] = []
     for nth, world in enumerate(start.worlds):
         count = _share(start.demonstrations, len(start.worlds), nth)
-        wanted += await _drawn(room, world, count, collect, config.seed)
+        wanted += await _drawn(room, world, count, start.hops, collect, config.seed)
     room.said(f"{len(wanted)} demonstrations")
     demonstrator = parse_engine(start.engine).model_copy(update={"form": collect.form})
     return await _batch(room, config, wanted, demonstrator, "demonstrations", ("loop",))
@@ -184,7 +184,7 @@ async def _scored(room: LoopRoom, config: LoopConfig, version: VersionRow) -> tu
     evaluate, wanted = config.evaluate, list[UUID]()
     for nth, world in enumerate(evaluate.worlds):
         count = _share(evaluate.count, len(evaluate.worlds), nth)
-        wanted += await _drawn(room, world, count, config.collect, evaluate.seed)
+        wanted += await _drawn(room, world, count, evaluate.hops, config.collect, evaluate.seed)
     return tuple([await _in_mode(room, config, version, mode, wanted) for mode in MODES])
 
 
@@ -251,10 +251,12 @@ async def _produced(room: LoopRoom, tables: Mapping[str, Any], seed: int) -> tup
     return await policies.one(database, room.tenant, job.produced), job.id
 
 
-async def _drawn(room: LoopRoom, world: str, count: int, collect: CollectConfig, seed: int) -> list[UUID]:
+async def _drawn(
+    room: LoopRoom, world: str, count: int, hops: tuple[int, int], collect: CollectConfig, seed: int
+) -> list[UUID]:
     if not count:
         return []
-    specs = await asyncio.to_thread(tasks.of_world, Drawn(world, count, collect.hops, collect.kinds or None, seed))
+    specs = await asyncio.to_thread(tasks.of_world, Drawn(world, count, hops, collect.kinds or None, seed))
     return (await tasks.store(room.collector.database, room.tenant, f"world:{world}", specs)).ids
 
 

@@ -25,6 +25,8 @@ class StartConfig(_Table):
     demonstrations: int = Field(default=4000, ge=1)
     """Rollouts."""
     worlds: tuple[str, ...] = ("train-1@500", "train-2@500", "train-3@500", "train-4@500")
+    hops: tuple[int, int] = (1, 3)
+    """Of their questions."""
     engine: str = "rules:random"
     """Who demonstrates the role that is to be trained."""
     learning: dict[str, Any] = Field(default_factory=dict)
@@ -37,6 +39,8 @@ class EvaluateConfig(_Table):
     worlds: tuple[str, ...] = ("heldout-1@500",)
     count: int = Field(default=200, ge=1)
     """Tasks in all."""
+    hops: tuple[int, int] = (1, 3)
+    """Of their questions."""
     seed: int = 0
     margin: float = 0.0
     """How far below the active version the new one's mean reward may lie and still take over."""
