@@ -105,12 +105,12 @@ def test_order_and_parts_change_no_slope(name: str) -> None:
 
 def test_success_is_tracked_over_steps_as_single_stream_optimisation_says() -> None:
     tracker, state = by.SuccessTracker(), None
-    for version in (1, 2, 4):
+    for version, moved in ((1, 1), (3, 2), (4, 1)):
         groups = random_groups(version, 4, 3, policy=f"planner@{version}", reward=lambda rng: float(rng.random()))
         rollouts = records_of(groups)
-        answer = found(a_recipe("spo"), groups, rollouts, state=state)
+        answer = found(a_recipe("spo", advantage={"name": "tracker", "least": 0.1}), groups, rollouts, state=state)
         alike(answer.credit, spread(rollouts, by.of_rollouts(rollouts, tracker.credit(rollouts))), answer.rows)
-        share = by.kept_share(0.03 * {1: 1, 2: 1, 4: 2}[version])
+        share = by.kept_share(0.03 * moved, least=0.1)
         for task in {rollout.task for rollout in rollouts}:
             tracker.remember(task, [rollout.reward for rollout in rollouts if rollout.task == task], share)
         state = answer.state
@@ -142,13 +142,14 @@ def _run(sample: Sample, run: int) -> Sample:
 @pytest.mark.parametrize("over", ["tokens", "turns"])
 def test_entropy_is_held_in_the_band_of_the_steps_before(over: str) -> None:
     term = {"name": "entropy-band", "coefficient": 0.3, "over": over}
-    chain, first, second = a_chain(regularise=[term]), awkward_groups(21), awkward_groups(22, groups=2, rollouts=3)
-    earlier, rollouts = records_of(first), records_of(second)
-    start = found(chain, first, earlier)
+    chain, groups = a_chain(regularise=[term]), awkward_groups(22, groups=2, rollouts=3)
+    earlier, rollouts = [records_of(awkward_groups(seed)) for seed in (21, 23)], records_of(groups)
+    start = found(chain, awkward_groups(21), earlier[0])
     assert not any(any(values) for values in start.dentropy.values())
-    answer = found(chain, second, rollouts, state=start.state)
+    between = found(chain, awkward_groups(23), earlier[1], state=start.state)
+    answer = found(chain, groups, rollouts, state=between.state)
     rows, now = all_rows(rollouts), entropies(rollouts)
-    weights, usual = of.token_mean(rows, rollouts), of.usual_entropy(all_rows(earlier))
+    weights, usual = of.token_mean(rows, rollouts), of.usual_entropy([all_rows(step) for step in earlier])
     band = of.entropy_band(usual) if over == "tokens" else of.mean_entropy_band(usual)
     slopes = of.slopes(lambda at: 0.3 * of.total(rows, weights, at, band), now)
     assert any(any(values) for values in slopes.values())

@@ -172,14 +172,23 @@ def mean_entropy_band(usual: Mapping[int, float]) -> Surrogate:
     return loss
 
 
-def usual_entropy(rows: Sequence[Row]) -> dict[int, float]:
-    """EPO: by number of the turn, the mean over a step's turns of that number of their tokens' mean entropy."""
+def usual_entropy(steps: Sequence[Sequence[Row]]) -> dict[int, float]:
+    """EPO: by number of the turn, the mean over steps of the mean over turns of their tokens' mean entropy."""
+    found: dict[int, list[float]] = {}
+    for rows in steps:
+        for number, values in _entropies(rows).items():
+            found.setdefault(number, []).append(mean(values))
+    return {number: mean(values) for number, values in found.items()}
+
+
+def _entropies(rows: Sequence[Row]) -> dict[int, list[float]]:
+    """By number, each turn's mean."""
     found: dict[int, list[float]] = {}
     for row in rows:
         for turn in row.turns:
             if turn.places:
                 found.setdefault(turn.number, []).append(mean([row.tokens[place].entropy for place in turn.places]))
-    return {number: mean(values) for number, values in found.items()}
+    return found
 
 
 # Weights of tokens ------------------------------------------------------------------------------------------------
