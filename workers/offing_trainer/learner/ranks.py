@@ -9,7 +9,7 @@ numbers travel. With one process, which is the default, nothing here touches tor
 
 import os
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -54,12 +54,9 @@ class Alone:
 
     def __init__(self, settings: Settings) -> None:
         if settings.sharded:
-            raise InvalidInput("sharded", "there is one process", "Start several with `accelerate launch`.")
+            raise InvalidInput("sharded", "there is one process", "Start several, with `torchrun` for one.")
         self.index, self.count, self.device = 0, 1, chosen(settings)
-
-    @property
-    def spreads(self) -> bool:
-        return False
+        self.spreads = False
 
     def spread(self, network: nn.Module, layers: Sequence[str]) -> None:
         """Nothing to do."""
@@ -72,29 +69,28 @@ class Alone:
 
 
 class Launched:
-    """Processes that `accelerate launch` started: each with all weights, or FSDP2's share of them."""
+    """Processes that `accelerate launch` or `torchrun` started: each with all weights, or FSDP2's share of them."""
 
     def __init__(self, settings: Settings) -> None:
         from accelerate import Accelerator
 
-        plugin = _plugin(settings) if settings.sharded else None
-        self._accelerator = Accelerator(cpu=chosen(settings).type == "cpu", fsdp_plugin=plugin)
+        self._accelerator = Accelerator(cpu=chosen(settings).type == "cpu")
         self.index: int = self._accelerator.process_index
         self.count: int = self._accelerator.num_processes
         self.device: torch.device = self._accelerator.device
-        self._sharded = settings.sharded
-
-    @property
-    def spreads(self) -> bool:
-        return self._sharded
+        self._short = settings.precision == "bf16"
+        self.spreads = settings.sharded
 
     def spread(self, network: nn.Module, layers: Sequence[str]) -> None:
-        from accelerate.utils import fsdp2_prepare_model
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-        plugin: Any = self._accelerator.state.fsdp_plugin
-        if plugin is not None:
-            plugin.transformer_cls_names_to_wrap = list(layers)
-            fsdp2_prepare_model(self._accelerator, network)
+        if not self.spreads:
+            return
+        short = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        how = short if self._short else MixedPrecisionPolicy()
+        for module in [one for one in network.modules() if type(one).__name__ in layers]:
+            fully_shard(module, mp_policy=how)
+        fully_shard(network, mp_policy=how)
 
     def summed(self, numbers: Tensor) -> Tensor:
         torch.distributed.all_reduce(numbers)
@@ -102,20 +98,6 @@ class Launched:
 
     def wait(self) -> None:
         self._accelerator.wait_for_everyone()
-
-
-def _plugin(settings: Settings) -> Any:
-    from accelerate import FullyShardedDataParallelPlugin
-    from torch.distributed.fsdp import MixedPrecisionPolicy
-
-    short = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    return FullyShardedDataParallelPlugin(
-        fsdp_version=2,
-        reshard_after_forward=True,
-        auto_wrap_policy="transformer_based_wrap",
-        mixed_precision_policy=short if settings.precision == "bf16" else None,
-        cpu_ram_efficient_loading=False,
-    )
 
 
 def ranks_of(settings: Settings) -> Ranks:

@@ -1,0 +1,61 @@
+"""Several processes train as one does: the same losses, the same weights, whoever forwarded which rows."""
+
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from safetensors.numpy import load_file
+
+from offing.core.rows import TrainRow
+from offing_trainer.learner.local import open_learner
+from offing_trainer.learner.settings import Settings
+
+STEPS = "3"
+
+
+def launched(work: Path, policy: Path, ranks: int, port: int, *told: str) -> dict[str, Any]:
+    """Training in so many processes, each told its place as a launcher tells it; what came of it."""
+    work.mkdir()
+    command = [sys.executable, "-m", "tests.trainer.learning", str(work), str(policy), STEPS, *told]
+    shared = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "WORLD_SIZE": str(ranks)}
+    shared |= {"LOCAL_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    started = [
+        subprocess.Popen(
+            command, env=os.environ | shared | {"RANK": str(n), "LOCAL_RANK": str(n)}, stderr=subprocess.PIPE, text=True
+        )
+        for n in range(ranks)
+    ]
+    errors = [process.communicate(timeout=110)[1] for process in started]
+    assert [process.returncode for process in started] == [0] * ranks, errors[0][-3000:]
+    return orjson.loads((work / "result.json").read_bytes())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("told", [(), ("sharded=true",), ('kind="lora"',)], ids=["whole", "sharded", "adapters"])
+def test_two_processes_train_as_one(
+    tmp_path: Path,
+    policy_folder: Path,
+    sampled_rows: list[TrainRow],
+    free_tcp_port_factory: Callable[[], int],
+    told: tuple[str, ...],
+):
+    alone = launched(tmp_path / "alone", policy_folder, 1, 0, *(one for one in told if one != "sharded=true"))
+    both = launched(tmp_path / "both", policy_folder, 2, free_tcp_port_factory(), *told)
+    assert (alone["processes"], both["processes"]) == (1, 2)
+    assert both["losses"] == pytest.approx(alone["losses"], rel=1e-5)
+    assert len(set(alone["losses"])) == int(STEPS)
+    assert np.abs(np.array(both["logp"]) - np.array(alone["logp"])).max() < 1e-4
+    resumed = open_learner(policy_folder, Settings.model_validate({"kind": "lora" if "lora" in str(told) else "full"}))
+    resumed.load(tmp_path / "both" / "state")  # one process goes on where two were
+    assert np.abs(resumed.forward(sampled_rows).logp - np.array(both["logp"])).max() < 1e-5
+    one, other = (load_file(tmp_path / name / "exported" / "model.safetensors") for name in ("alone", "both"))
+    assert one.keys() == other.keys()
+    assert max(np.abs(one[name] - other[name]).max() for name in one) < 1e-4
