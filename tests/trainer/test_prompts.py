@@ -171,6 +171,7 @@ async def test_nobody_learns_from_nothing_or_from_people_who_did_not_agree(
 ) -> None:
     with pytest.raises(InvalidInput, match="none was judged"):
         await learned(collected.database, tmp_path, teaching("x"))
+    assert await prompt_library.latest(collected.database, LOCAL_TENANT, "lessons") is None
     run = await collected.rollout(kind="ask")
     with psycopg.connect(owner_url, autocommit=True) as owner:
         owner.execute("set search_path = app")

@@ -96,9 +96,10 @@ async def learn(database: Database, tenant: UUID, wanted: Wanted, folder: Path, 
     An engine that fails ends the comparisons; what was learned before is kept. Raises InvalidInput where nothing was
     judged.
     """
+    runs = await judged(database, tenant, wanted)
     parent = await begun(database, tenant, wanted.name, folder)
-    before = tuple(parent.version.lineage.get("seen", ()))
-    told = [group for group in groups_of(await judged(database, tenant, wanted)) if group.digest not in before]
+    before = frozenset(parent.version.lineage.get("seen", ()))
+    told = [group for group in groups_of(runs) if group.digest not in before]
     course = _Course(parent.library)
     for group in told:
         if course.stopped or (group.telling and course.compared >= wanted.groups):
@@ -107,7 +108,7 @@ async def learn(database: Database, tenant: UUID, wanted: Wanted, folder: Path, 
         course = await _compared(database, tenant, wanted, group, course, meter)
     version = None
     if course.library != parent.library:
-        lineage = _lineage(wanted, parent.version, course, before)
+        lineage = _lineage(wanted, parent.version, course)
         version, _ = await prompt_library.register(
             database, tenant, wanted.name, course.library, folder, parent=parent.version.id, lineage=lineage
         )
@@ -181,7 +182,7 @@ async def _steps(database: Database, tenant: UUID, runs: Sequence[RatedRun]) -> 
         return {run.run: await steps.after(connection, run.run, 0, MOST_STEPS) for run in runs}
 
 
-def _lineage(wanted: Wanted, parent: VersionRow, course: _Course, before: Sequence[str]) -> dict[str, Any]:
+def _lineage(wanted: Wanted, parent: VersionRow, course: _Course) -> dict[str, Any]:
     return {
         "from": f"{parent.name}@{parent.version}",
         "engine": answering(wanted.engine),
@@ -189,5 +190,5 @@ def _lineage(wanted: Wanted, parent: VersionRow, course: _Course, before: Sequen
         "edits": course.edits,
         "refused": list(course.refused),
         "usd": course.usd,
-        "seen": [*before, *course.seen][-MOST_SEEN:],
+        "seen": [*parent.lineage.get("seen", ()), *course.seen][-MOST_SEEN:],
     }
