@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from offing.core.errors import InvalidInput
+from offing.core.model import answering, parse_engine
 from offing.core.prompt_library import (
     EXPERIENCES,
     LONGEST_EXPERIENCE,
@@ -104,6 +105,21 @@ def test_a_run_has_one_case_and_the_oldest_leave_where_there_are_too_many() -> N
     assert judged_anew.cases[-1].reward == 0.0
     assert with_cases(library, [a_case("r1")]) == library
     assert with_cases(library, [a_case("new")]).cases[0].run == "r1"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("litellm:openai/m@0.2;library=lessons", "litellm:openai/m with lessons"),
+        ("litellm+plain:openai/m-2024@0.2;library=lessons@3", "litellm:openai/m-2024 with lessons@3"),
+        ("policy:planner@3;library=lessons@active", "policy:planner@3 with lessons@active"),
+        ("litellm:openai/m", "litellm:openai/m"),
+    ],
+)
+def test_an_engine_names_the_library_after_everything_else(text: str, told: str) -> None:
+    choice = parse_engine(text)
+    assert answering(choice) == told
+    assert choice.temperature == (0.2 if "@0.2" in text else None)
 
 
 def test_the_note_tells_the_bounds_that_hold() -> None:
