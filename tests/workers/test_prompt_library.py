@@ -172,7 +172,9 @@ async def test_what_people_said_about_runs_is_in_the_prompt_of_the_next_one_once
 
     taught = await stage.ask("lessons@active")
     assert taught.engines["planner"].library == "lessons@2"
-    assert NOTE in await stage.last_prompt(taught)
+    shown = await stage.last_prompt(taught)
+    assert NOTE in shown
+    assert "An earlier question: Who built the third tower?" in shown
     (plan, *_) = [step for step in await stage.platform.steps(taught.id) if step.kind is StepKind.PLAN]
     assert (plan.payload["library"], plan.payload["output"]["tool"]) == ("lessons@2", "search_library")
 
