@@ -34,9 +34,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def offing(home: Path) -> Offing:
-    """Runs `offing …` in the session's home."""
+    """Runs `offing …` in the session's home, or in another."""
 
-    def run(*words: str) -> Finished:
+    def run(*words: str, home: Path = home) -> Finished:
         environment = os.environ | {"OFFING_HOME": str(home), "NO_COLOR": "1", "TERM": "dumb"}
         command = [sys.executable, "-m", "offing.cli", *words]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110)

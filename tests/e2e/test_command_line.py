@@ -44,6 +44,11 @@ def test_runs_show_and_export_read_what_was_stored(offing: Offing, documents: Pa
     assert "1822" in exported.out
 
 
+def test_any_command_may_be_the_first_one(offing: Offing, tmp_path: Path) -> None:
+    done = offing("policy", "list", "--json", home=tmp_path / "new")
+    assert (done.code, done.json) == (0, []), done.err
+
+
 def test_bad_input_names_the_field_and_the_remedy(offing: Offing, documents: Path) -> None:
     nowhere = offing("ask", "Why?", "--docs", "/nowhere/at/all")
     no_role = offing("ask", "Why?", "--docs", str(documents), "--engine", "captain=extractive")

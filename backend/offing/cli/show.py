@@ -12,10 +12,12 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.table import Table
 
+from offing.cli.hooks import migrate
 from offing.cli.terminal import safe
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.rendering import to_html, to_json, to_markdown
 from offing.core.report import Report
+from offing.local.background import status
 from offing.local.servers import local_servers
 from offing.settings import load_settings
 from offing.storage import reports, runs, steps
@@ -33,13 +35,21 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
 
 
 def with_database(work: Callable[[Database], Awaitable[T]]) -> T:
-    """Do something with the database of this home, starting its servers for the moment if need be."""
+    """Do something with the database of this home, starting its servers for the moment if need be.
+
+    Where nothing runs for this home, its database is brought to this version first, so that any command may be the
+    first one.
+    """
+    settings = load_settings()
+    idle = status(settings).pid is None
 
     async def opened(url: str) -> T:
         async with Database(url, most=2) as database:
             return await work(database)
 
-    with local_servers(load_settings()) as servers:
+    with local_servers(settings) as servers:
+        if idle:
+            migrate(servers)
         return asyncio.run(opened(servers.app_url))
 
 
