@@ -21,6 +21,7 @@ from tests.bench.protocol import latency, per_turn, supersteps, throughput
 from tests.bench.record import bytes_a_token
 from tests.bench.rollouts import rollouts_a_second
 from tests.bench.rounds import long_research
+from tests.bench.trainer import trainer_speed
 from tests.bench.waiting import RUNS, many_waiting
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
@@ -29,7 +30,7 @@ BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -
 
 PARTS = (
     *("latency", "throughput", "turns", "supersteps", "long", "rollouts", "flows", "rounds", "record"),
-    *("waiting", "ask", "engine", "export"),
+    *("waiting", "ask", "engine", "export", "trainer"),
 )
 
 
@@ -75,7 +76,7 @@ async def waiting(servers: Servers) -> list[Figure]:
 def main() -> None:
     parts, about = set(sys.argv[1:]) or set(PARTS), machine()
     figures: list[Figure] = []
-    if parts - {"rollouts", "waiting", "ask", "engine", "export"}:
+    if parts - {"rollouts", "waiting", "ask", "engine", "export", "trainer"}:
         with measured_stack() as servers:
             figures += asyncio.run(shipped(parts, servers))
     if "rollouts" in parts:
@@ -90,6 +91,8 @@ def main() -> None:
         figures += engine_speed()
     if "export" in parts:
         figures += export_speed()
+    if "trainer" in parts:
+        figures += trainer_speed()
     text = f"Measured on {about}.\n\n{table(figures)}\n"
     print(text)
     if parts == set(PARTS):

@@ -1,0 +1,208 @@
+"""Training: tokens a second beside a bare torch loop, rows of many turns beside rows of one, memory, credit for turns.
+
+The bare loop forwards the same rows of the same weights in batches of the same size, with the output head where tokens
+are trained, one weighted sum of log-probabilities as its loss, and AdamW. Both are measured in turns.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# transformers carries partial types.
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from offing.core.rows import TrainRow, merged
+from tests.bench.figures import Figure, median
+from tests.unit.exports.builders import an_episode, many_turns, packed
+
+VOCABULARY = 2048
+REPEATS = 5
+MEBIBYTE = 1 << 20
+
+TURNS, ROLLOUTS = 6, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Tokens of a rollout."""
+
+    prompt: int
+    observation: int
+    action: int
+
+    def __str__(self) -> str:
+        return f"{self.prompt}/{self.observation}/{self.action}"
+
+
+SHAPES = (Shape(64, 16, 16), Shape(128, 64, 32), Shape(256, 128, 64))
+
+MEASURED = "from tests.bench.trainer import peak; from pathlib import Path; print(peak(Path({path!r})))"
+
+
+def trainer_speed() -> list[Figure]:
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    import torch
+
+    from offing_engine.small import new_policy
+
+    threads = max(1, (os.cpu_count() or 2) - 1)
+    torch.set_num_threads(threads)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "p@1"
+        new_policy(path, [f"w{n}" for n in range(VOCABULARY)], size="small")
+        return [_against_bare(path, threads), *(_merging(path, shape) for shape in SHAPES), _memory(path), _credit()]
+
+
+def _rows(shape: Shape, count: int, seed: int) -> list[TrainRow]:
+    """Append-only transcripts of `TURNS` turns with random ids."""
+    dice = np.random.default_rng(seed)
+
+    def ids(count: int) -> list[int]:
+        return dice.integers(6, VOCABULARY, count).tolist()
+
+    def transcript() -> TrainRow:
+        turns = [(ids(shape.observation if n else shape.prompt), ids(shape.action)) for n in range(TURNS)]
+        return merged(an_episode(), packed(*turns, turns=many_turns(TURNS, temperature=(1.0,) * TURNS)))[0]
+
+    return [transcript() for _ in range(count)]
+
+
+def _step(learner: Any, rows: Sequence[TrainRow]) -> Callable[[], None]:
+    from offing_trainer.learner.contract import Derivatives, Forwarded
+
+    def likelier(_: object, seen: Forwarded) -> Derivatives:
+        return Derivatives(-float(seen.logp.sum()), -np.ones(len(seen.logp)))
+
+    def taken() -> None:
+        learner.forward_backward(rows, likelier)
+        learner.optim_step()
+
+    return taken
+
+
+def _bare_step(path: Path, rows: Sequence[TrainRow], most: int) -> Callable[[], None]:
+    """The loop that one would write for these rows."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model: Any = AutoModelForCausalLM.from_pretrained(path)
+    adamw = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
+    together = max(1, most // max(len(row) for row in rows))
+
+    def taken() -> None:
+        for start in range(0, len(rows), together):
+            some = rows[start : start + together]
+            ids = torch.tensor(np.stack([row.token_ids for row in some])).long()
+            mask = torch.tensor(np.stack([row.loss_mask for row in some]))[:, 1:]
+            hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state[mask]
+            logps = torch.log_softmax(model.lm_head(hidden), -1).gather(1, ids[:, 1:][mask][:, None])
+            (-logps.sum()).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adamw.step()
+        adamw.zero_grad()
+
+    return taken
+
+
+def _seconds(step: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    step()
+    return time.perf_counter() - began
+
+
+def _in_turns(one: Callable[[], None], other: Callable[[], None]) -> list[tuple[float, float]]:
+    """Seconds of both, after a round that does not count."""
+    return [(_seconds(one), _seconds(other)) for _ in range(REPEATS + 1)][1:]
+
+
+def _opened(path: Path) -> Any:
+    from offing_trainer.learner.local import open_learner
+    from offing_trainer.learner.settings import Settings
+
+    return open_learner(path, Settings(learning_rate=1e-6, device="cpu"))
+
+
+def _against_bare(path: Path, threads: int) -> Figure:
+    """Ratio of each turn's two measurements, since the machine's load changes between turns."""
+    shape = SHAPES[0]
+    rows = _rows(shape, 64, 1)
+    tokens = sum(len(row) for row in rows)
+    pairs = _in_turns(_step(_opened(path), rows), _bare_step(path, rows, 4096))
+    ratio = median([bare / ours for ours, bare in pairs])
+    best, bare = tokens / min(ours for ours, _ in pairs), tokens / min(bare for _, bare in pairs)
+    return Figure(
+        f"trainer, a step of {len(rows)} rows of {TURNS} turns of {shape} tokens, 1M weights, {threads} thread(s)",
+        f"{best:,.0f} tokens/s",
+        f"{bare:,.0f} tokens/s",
+        f"{ratio:.2f}",
+        "at least 0.90",
+        ratio >= 0.9,
+    )
+
+
+def _merging(path: Path, shape: Shape) -> Figure:
+    from tests.trainer.sampled import by_turn
+
+    learner, rows = _opened(path), _rows(shape, ROLLOUTS, 2)
+    parts = [part for row in rows for part in by_turn(row)]
+    pairs = _in_turns(_step(learner, rows), _step(learner, parts))
+    ratio = median([apart / whole for whole, apart in pairs])
+    return Figure(
+        f"trainer, {ROLLOUTS} rollouts of {TURNS} turns of {shape} tokens, a row a segment; bare: a row a turn",
+        f"{min(whole for whole, _ in pairs) * 1000:,.0f} ms",
+        f"{min(apart for _, apart in pairs) * 1000:,.0f} ms",
+        f"{ratio:.1f}",
+        "at least 3",
+        ratio >= 3,
+    )
+
+
+def _memory(path: Path) -> Figure:
+    own = subprocess.run(
+        [sys.executable, "-c", MEASURED.format(path=str(path))], capture_output=True, text=True, check=True
+    )
+    bytes_held = int(own.stdout)
+    return Figure(
+        "memory of a process that trains 1M weights, at most",
+        f"{bytes_held / MEBIBYTE:,.0f} MB",
+        aim="at most 1,200 MB",
+        met=bytes_held <= 1200 * MEBIBYTE,
+    )
+
+
+def peak(path: Path) -> int:
+    """Bytes that a process of its own held at most while it took three steps."""
+    import resource
+
+    step = _step(_opened(path), _rows(SHAPES[0], 64, 3))
+    for _ in range(3):
+        step()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _credit() -> Figure:
+    """Everything between rows and the first forward: rewards, advantages, dealing, weights."""
+    from offing_trainer.update import measured, prepared, viewed
+    from tests.trainer.builders import a_recipe, random_groups
+
+    chain, rng = a_recipe("flow-grpo", regularise=[]), np.random.default_rng(4)
+    seen = viewed(chain, random_groups(4, groups=3200, rollouts=8, segments=1, turns=7, tokens=7), {}, rng)
+
+    def credited() -> None:
+        measured(chain, prepared(chain, seen, {}, rng), {})
+
+    seconds = min(_seconds(credited) for _ in range(REPEATS))
+    return Figure(
+        f"credit and weights of {seen.batch.turns:,} turns, {seen.batch.tokens:,} tokens (Flow-GRPO)",
+        f"{seconds * 1000:,.0f} ms",
+        aim="below 1 s",
+        met=seconds < 1,
+    )
