@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.rows import TrainRow
@@ -201,6 +202,8 @@ def test_full_weights_are_exported_as_the_engine_serves_them(
     assert np.abs(engine_says(after, sampled_rows) - learner.forward(sampled_rows).logp).max() < 1e-4
     assert np.abs(engine_says(before, sampled_rows) - learner.forward(sampled_rows).logp).max() > 1e-2
     assert (after.hashes.tokenizer, after.hashes.template) == (before.hashes.tokenizer, before.hashes.template)
+    names = [set(load_file(folder / "model.safetensors")) for folder in (policy_folder, tmp_path / "p@2")]
+    assert names[0] == names[1]
     assert (tmp_path / "p@2" / "config.json").read_bytes() == (policy_folder / "config.json").read_bytes()
     with pytest.raises(Conflict, match="already there"):
         learner.export_policy(tmp_path / "p@2", "full")
@@ -268,4 +271,5 @@ def test_weights_that_are_stored_short_are_exported_short(
     learner = open_learner(tmp_path / "short", HOW)
     trained(learner, sampled_rows, 1)
     learner.export_policy(tmp_path / "p@2", "full")
-    assert {w.dtype for w in served(tmp_path / "p@2").network.model.parameters()} == {torch.bfloat16}
+    assert {w.dtype for w in load_file(tmp_path / "p@2" / "model.safetensors").values()} == {torch.bfloat16}
+    assert np.abs(engine_says(served(tmp_path / "p@2"), sampled_rows) - learner.forward(sampled_rows).logp).max() < 0.1

@@ -92,10 +92,9 @@ def _adapter(opened: Opened) -> dict[str, Tensor]:
 
 def _merged(opened: Opened) -> dict[str, Tensor]:
     """All weights, on the CPU; an adapter's part added to a copy, so that training goes on with the very same bits."""
-    if opened.adapted is None:
-        return {name: _on_cpu(weight) for name, weight in opened.model.state_dict().items()}
-    whole: Any = copy.deepcopy(opened.adapted).merge_and_unload()
-    return {name: _on_cpu(weight) for name, weight in whole.state_dict().items()}
+    whole: Any = opened.model if opened.adapted is None else copy.deepcopy(opened.adapted).merge_and_unload()
+    tied = dict(whole.named_parameters(remove_duplicate=False)).keys() - dict(whole.named_parameters()).keys()
+    return {name: _on_cpu(weight) for name, weight in whole.state_dict().items() if name not in tied}
 
 
 def _on_cpu(tensor: Tensor) -> Tensor:
