@@ -12,7 +12,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +43,24 @@ def _of_seed(seed: int) -> dict[str, Any]:
     if file.is_file():
         return orjson.loads(file.read_bytes())
     home.mkdir(parents=True, exist_ok=True)
-    began = time.monotonic()
     command = [sys.executable, "-m", "offing.cli", "loop", str(CONFIG), "--set", f"seed={seed}", "--json"]
-    done = subprocess.run(
-        command, env={**os.environ, "OFFING_HOME": str(home.resolve())}, stdout=subprocess.PIPE, check=True
-    )
-    result = {**orjson.loads(done.stdout), "seed": seed, "minutes": (time.monotonic() - began) / 60}
+    environment = {**os.environ, "OFFING_HOME": str(home.resolve())}
+    with _timed(home / "minutes"):
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    result = {**orjson.loads(done.stdout), "seed": seed, "minutes": float((home / "minutes").read_text())}
     file.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2))
     return result
+
+
+@contextmanager
+def _timed(file: Path) -> Generator[None]:
+    """Adds the minutes that the block takes to those in the file, also when it is cut short by an exception."""
+    began = time.monotonic()
+    before = float(file.read_text()) if file.is_file() else 0.0
+    try:
+        yield
+    finally:
+        file.write_text(str(before + (time.monotonic() - began) / 60))
 
 
 def _lines(found: Sequence[dict[str, Any]]) -> list[str]:

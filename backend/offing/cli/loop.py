@@ -21,7 +21,7 @@ from offing.local.background import status
 from offing.local.datadir import layout
 from offing.local.policy import with_engine
 from offing.local.servers import Servers
-from offing.local.stack import ENGINE, working_stack
+from offing.local.stack import ENGINE, worker_processes, working_stack
 from offing.models.credentials import Destination
 from offing.services.graphs import installed
 from offing.settings import Settings, load_settings
@@ -61,7 +61,8 @@ def loop(
     name = f"{ENGINE}-{os.getpid()}" if ours else ENGINE
     engine = with_engine(settings, layout(settings.home), name)
     progress = Progress(sys.stderr)
-    with progress, working_stack(settings, hooks(), say=progress.say) as servers:
+    workers = worker_processes(settings)
+    with progress, working_stack(settings, hooks(), say=progress.say, workers=workers) as servers:
         closed = asyncio.run(_closed(wanted, servers, engine, progress))
     return _print(closed, json)
 
