@@ -72,7 +72,12 @@ def _lines(found: Sequence[dict[str, Any]]) -> list[str]:
         "| success on held-out tasks | before | after | gain (95 %) | imitation of the same rollouts |",
         "|---|---|---|---|---|",
     ]
-    return lines + [_line(found, nth, mode) for nth, mode in enumerate(("sampled", "greedy"))]
+    lines += [_line(found, nth, mode) for nth, mode in enumerate(("sampled", "greedy"))]
+    return [
+        *lines,
+        "",
+        *(f"Seed {one['seed']}: {one['why_not'] or 'it passed the gate and took over.'}" for one in found),
+    ]
 
 
 def _line(found: Sequence[dict[str, Any]], nth: int, mode: str) -> str:
