@@ -14,6 +14,7 @@ NPM_FLAGS := --ignore-scripts --no-audit --no-fund --loglevel=error
 T ?=
 PROCESSES ?= 3
 MOMENTS ?= 20
+JOBS ?= 1
 
 ifneq ($(wildcard frontend/package.json),)
 PAGE := frontend/dist/index.html
@@ -21,7 +22,7 @@ NODE_READY := frontend/node_modules/.offing-ready
 PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
 endif
 
-.PHONY: help setup up test check demo bench chaos loop
+.PHONY: help setup up test check demo bench chaos loop results
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +52,9 @@ bench: $(READY) $(TRAIN_READY) ## measure against bare LangGraph; writes docs/be
 
 loop: $(READY) $(TRAIN_READY) ## train a planner on its own rollouts, from nothing, and measure it; SEEDS="0 1 2"
 	@exec $(PY) -m tests.results.closed_loop $(SEEDS)
+
+results: $(READY) $(TRAIN_READY) ## hold each algorithm against its claim; ONLY="eapo hae" SEEDS="0 1" JOBS=2 narrow and widen
+	@exec $(PY) -m tests.results --at-once $(JOBS) $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
 
 chaos: $(READY) $(TRAIN_READY) ## kill everything at MOMENTS random moments a fault
 	@exec $(VENV)/bin/pytest tests/chaos --moments $(MOMENTS)

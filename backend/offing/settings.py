@@ -76,8 +76,21 @@ class Settings(BaseSettings):
     """OFFING_ENGINE_URL: where the policy engine listens: `http://HOST:PORT`, `unix:///PATH`. Empty: nowhere."""
     engine_key: SecretStr | None = None
     """OFFING_ENGINE_KEY: the bearer token that it wants."""
+    fetch_hosts: str = ""
+    """OFFING_FETCH_HOSTS: `HOST:PORT,...` that runs may fetch pages from although they are not public."""
+    search: str = ""
+    """OFFING_SEARCH: search engines that runs may ask, such as `searxng,arxiv`. Empty: those that are set up, and arXiv
+    where none is."""
+    searxng_url: Annotated[str, Field(validation_alias=_named("SEARXNG_URL"))] = ""
+    """SEARXNG_URL: a SearXNG that answers in JSON. Empty: there is none."""
+    tavily_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("TAVILY_API_KEY"))] = None
+    brave_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("BRAVE_API_KEY"))] = None
     graphs: str = ""
     """More graphs than the installed ones, as `module:name,module:name`; for authors and tests."""
+
+
+BARE = frozenset(("BRAVE_API_KEY", "DATABASE_URL", "REDIS_URL", "SEARXNG_URL", "TAVILY_API_KEY"))
+"""Variables without our prefix, because others call them so."""
 
 
 def load_settings(env_file: Path | None = Path(".env")) -> Settings:
@@ -112,5 +125,5 @@ def _needed(value: SecretStr | None, name: str, example: str) -> str:
 def _variable(location: str) -> str:
     """The environment variable that pydantic's error location stands for."""
     name = location.upper()
-    bare = name in ("DATABASE_URL", "REDIS_URL") or name.startswith("OFFING_")
+    bare = name in BARE or name.startswith("OFFING_")
     return name if bare else f"OFFING_{name}"

@@ -8,13 +8,7 @@
 //   OFFING_SHOTS     a folder for screenshots of every tab, wide and narrow, light and dark; none when empty
 //   OFFING_CHROMIUM  the browser; /usr/bin/chromium by default
 import assert from "node:assert/strict";
-import { chromium } from "playwright-core";
-
-const env = (name, otherwise) => process.env[name] || otherwise;
-const base = env("OFFING_URL", "http://127.0.0.1:8400");
-const shots = env("OFFING_SHOTS", "");
-const WIDE = { width: 1440, height: 960 };
-const NARROW = { width: 390, height: 844 };
+import { base, env, pictures, signedIn } from "./browser.mjs";
 
 /** Per graph: the name of its tab, and what stands in it. */
 const TABS = {
@@ -61,46 +55,12 @@ async function tokensTab(page, id) {
   await pictures(page, "tokens-table");
 }
 
-async function fitsItsWidth(page, what) {
-  const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  assert.ok(over <= 0, `${what} is ${over} px wider than the screen`);
-}
-
-async function pictures(page, name) {
-  await page.setViewportSize(NARROW);
-  await fitsItsWidth(page, `${name} on a phone`);
-  for (const [size, at] of Object.entries({ narrow: NARROW, wide: WIDE })) {
-    await page.setViewportSize(at);
-    for (const colorScheme of shots ? ["dark", "light"] : []) {
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      await page.screenshot({ path: `${shots}/${name}-${size}-${colorScheme}.png` });
-    }
-  }
-}
-
-async function main() {
-  const runs = JSON.parse(env("OFFING_RUNS", "{}"));
-  const browser = await chromium.launch({
-    executablePath: env("OFFING_CHROMIUM", "/usr/bin/chromium"),
-    args: ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking"],
-  });
-  try {
-    const page = await browser.newPage({ viewport: WIDE });
-    page.setDefaultTimeout(20_000);
-    const errors = [];
-    page.on("pageerror", (error) => errors.push(error.message));
-    await page.goto(new URL(env("OFFING_LOGIN"), base).href);
+const runs = JSON.parse(env("OFFING_RUNS", "{}"));
+await signedIn(
+  async (page) => {
     for (const [graph, id] of Object.entries(runs)) {
       await (graph === "tokens" ? tokensTab(page, id) : flowTab(page, graph, id));
     }
-    assert.deepEqual(errors, [], "nothing is thrown");
-    console.log(`${Object.keys(runs).join(", ")}: each shows what is its own`);
-  } finally {
-    await browser.close();
-  }
-}
-
-main().catch((error) => {
-  console.error(error.message ?? error);
-  process.exitCode = 1;
-});
+  },
+  `${Object.keys(runs).join(", ")}: each shows what is its own`,
+);

@@ -6,14 +6,7 @@
 //   OFFING_LOGIN     a one-time link, as `offing login` prints it
 //   OFFING_SHOTS     a folder for screenshots, wide and narrow, light and dark; none when empty
 //   OFFING_CHROMIUM  the browser; /usr/bin/chromium by default
-import assert from "node:assert/strict";
-import { chromium } from "playwright-core";
-
-const env = (name, otherwise) => process.env[name] || otherwise;
-const base = env("OFFING_URL", "http://127.0.0.1:8400");
-const shots = env("OFFING_SHOTS", "");
-const WIDE = { width: 1440, height: 960 };
-const NARROW = { width: 390, height: 844 };
+import { pictures, signedIn } from "./browser.mjs";
 
 /** The job's step, as its head tells it. */
 async function step(job) {
@@ -39,7 +32,7 @@ async function watchAndStop(page) {
 }
 
 async function changeVersions(page) {
-  await page.getByRole("button", { name: /newest/ }).click();
+  await page.getByRole("button", { name: /planner .*newest/ }).click();
   const row = page.getByRole("article").getByRole("listitem").first();
   const act = async (name, does, then) => {
     await row.getByRole("button", { name, exact: true }).click();
@@ -52,41 +45,8 @@ async function changeVersions(page) {
   await act("Promote", "Promote", "Active");
 }
 
-async function pictures(page, name) {
-  await page.setViewportSize(NARROW);
-  const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  assert.ok(over <= 0, `${name} on a phone is ${over} px wider than the screen`);
-  for (const [size, at] of Object.entries({ narrow: NARROW, wide: WIDE })) {
-    await page.setViewportSize(at);
-    for (const colorScheme of shots ? ["dark", "light"] : []) {
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      await page.screenshot({ path: `${shots}/${name}-${size}-${colorScheme}.png` });
-    }
-  }
-}
-
-async function main() {
-  const browser = await chromium.launch({
-    executablePath: env("OFFING_CHROMIUM", "/usr/bin/chromium"),
-    args: ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking"],
-  });
-  try {
-    const page = await browser.newPage({ viewport: WIDE });
-    page.setDefaultTimeout(20_000);
-    const errors = [];
-    page.on("pageerror", (error) => errors.push(error.message));
-    await page.goto(new URL(env("OFFING_LOGIN"), base).href);
-    await page.getByRole("link", { name: "Training" }).click();
-    await watchAndStop(page);
-    await changeVersions(page);
-    assert.deepEqual(errors, [], "nothing is thrown");
-    console.log("a job moved on, rested and ended; a version was tried, taken back and promoted");
-  } finally {
-    await browser.close();
-  }
-}
-
-main().catch((error) => {
-  console.error(error.message ?? error);
-  process.exitCode = 1;
-});
+await signedIn(async (page) => {
+  await page.getByRole("link", { name: "Training" }).click();
+  await watchAndStop(page);
+  await changeVersions(page);
+}, "a job moved on, rested and ended; a version was tried, taken back and promoted");

@@ -16,6 +16,7 @@ from tests.bench.export import export_speed
 from tests.bench.figures import Figure, machine, table
 from tests.bench.flows import flow_accuracy
 from tests.bench.long import long_run
+from tests.bench.loop import loop_speed
 from tests.bench.platform import client, measured_stack
 from tests.bench.protocol import latency, per_turn, supersteps, throughput
 from tests.bench.record import bytes_a_token
@@ -30,7 +31,7 @@ BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -
 
 PARTS = (
     *("latency", "throughput", "turns", "supersteps", "long", "rollouts", "flows", "rounds", "record"),
-    *("waiting", "ask", "engine", "export", "trainer"),
+    *("waiting", "ask", "engine", "export", "trainer", "loop"),
 )
 
 
@@ -76,7 +77,7 @@ async def waiting(servers: Servers) -> list[Figure]:
 def main() -> None:
     parts, about = set(sys.argv[1:]) or set(PARTS), machine()
     figures: list[Figure] = []
-    if parts - {"rollouts", "waiting", "ask", "engine", "export", "trainer"}:
+    if parts - {"rollouts", "waiting", "ask", "engine", "export", "trainer", "loop"}:
         with measured_stack() as servers:
             figures += asyncio.run(shipped(parts, servers))
     if "rollouts" in parts:
@@ -93,6 +94,8 @@ def main() -> None:
         figures += export_speed()
     if "trainer" in parts:
         figures += trainer_speed()
+    if "loop" in parts:
+        figures += loop_speed()
     text = f"Measured on {about}.\n\n{table(figures)}\n"
     print(text)
     if parts == set(PARTS):

@@ -16,6 +16,7 @@ from offing.storage.pool import Database
 from tests.chaos import checker
 from tests.chaos.flows import FLOWS
 from tests.chaos.library import DOCUMENTS
+from tests.chaos.loop_home import START, Home, killed, strike
 from tests.chaos.stage import Stage, raised, struck
 from tests.chaos.trial import Client, Kind, Moment, Trial
 
@@ -89,3 +90,24 @@ async def connected(stage: Stage) -> AsyncGenerator[Client]:
 async def client(stage: Stage) -> AsyncIterator[Client]:
     async with connected(stage) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def begun() -> Iterator[Home]:
+    """A home whose loop has its start; it came there in spite of everything that was killed on the way."""
+    with tempfile.TemporaryDirectory(prefix="offing-loop-", ignore_cleanup_errors=True) as folder:
+        home = Home(Path(folder))
+        home.path.mkdir()
+        first = home.loop(
+            strike("48 demonstrations", "valkey"),
+            strike("48 demonstrations", "worker", amid=True),
+            strike("train forward", "postgres", times=2),
+            strike("train saving", "engine", times=4),
+            strike("train saved", "loop", times=6),
+        )
+        assert killed(first), first.said
+        second = home.loop(strike(f"{START} is where it begins", "loop"))
+        assert killed(second), second.said
+        assert (len(first.struck), len(second.struck)) == (5, 1)
+        home.kept("begun")
+        yield home

@@ -8,6 +8,7 @@ import torch
 
 from offing_engine.process import load_added
 from offing_engine.scheduler import Engine, Limits
+from tests.engine.serving import serving
 
 
 def test_a_version_that_appears_is_loaded_one_that_was_unloaded_stays_away_and_a_broken_one_is_told_once(
@@ -31,3 +32,15 @@ def test_a_version_that_appears_is_loaded_one_that_was_unloaded_stays_away_and_a
         assert list(engine.policies) == ["words@1"]
     finally:
         engine.stop()
+
+
+def test_an_engine_starts_although_a_folder_of_policies_holds_a_broken_one(
+    policies: dict[str, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(policies["words@1"], tmp_path / "words@1")
+    shutil.copytree(policies["words@2"], tmp_path / "words@2")
+    (tmp_path / "words@2" / "model.safetensors").write_bytes(b"cut short")
+    with serving({}, "--policies", str(tmp_path)) as engine:
+        listed = engine.client.get("/v1/models").json()["data"]
+        assert [one["id"] for one in listed] == ["words@1"]
+        assert "words@2 cannot be served" in engine.log.read_text()

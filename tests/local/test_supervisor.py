@@ -11,6 +11,7 @@ import pytest
 
 from offing.core.errors import Unavailable
 from offing.local.programs import Process
+from offing.local.stack import watch_or_end
 from offing.local.supervisor import Supervisor
 from tests.local.processes import eventually
 
@@ -66,6 +67,19 @@ def test_a_program_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None
     assert supervisor.watch(threading.Event()) is False
     assert "giving up" in said[-1]
     supervisor.stop()
+
+
+def test_a_command_ends_when_a_program_that_it_needs_is_given_up(tmp_path: Path) -> None:
+    said: list[str] = []
+    supervisor = Supervisor(said.append, second_delay=0.01)
+    supervisor.begin([a_process(tmp_path, TELL_READY + "sys.exit(3)")])
+    watch = threading.Thread(target=watch_or_end, args=(supervisor, threading.Event()))
+    watch.start()
+    with pytest.raises(KeyboardInterrupt):
+        time.sleep(60)
+    watch.join()
+    supervisor.stop()
+    assert said[-1].endswith("for the 6th time within a minute; giving up")
 
 
 def test_programs_are_stopped_last_started_first(tmp_path: Path) -> None:

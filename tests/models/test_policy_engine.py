@@ -321,7 +321,7 @@ async def test_permanent_refusals_are_typed_and_never_tried_again(fault: Fault, 
 
 async def test_a_slow_answer_is_a_timeout() -> None:
     slow = Slow(Completion(GOOD), 5)
-    async with WireServer(scripted(*[slow] * 4)) as server:
+    async with WireServer(scripted(*[slow] * 6)) as server:
         failure = await failed(policy_engine(server.url), request(small(timeout_seconds=0.2)))
     assert {a.failure for a in failure.attempts} == {FailureKind.TIMEOUT}
 

@@ -15,9 +15,14 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import orjson
+
+from offing.cli.show import with_database
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing.world.asking import MOST_HOPS
 
 HOMES = Path(".loop")
 PAGE = Path("docs/results/closed-loop.md")
@@ -25,6 +30,14 @@ CONFIG = Path("deploy/loop.toml")
 SEEDS = (0, 1, 2)
 RESAMPLES = 4000
 MARK = "<!-- figures: written by `make loop` -->"
+
+
+BY_LOOK_UPS: LiteralString = """
+    select v.name || '@' || v.version, round(t.difficulty * %s)::int, avg(r.reward), avg((r.outcome = 'violated')::int)
+      from evaluation e join policy_version v on v.id = e.policy_version_id
+      join evaluation_result r on r.evaluation_id = e.id join task t on t.id = r.task_id
+     where e.mode = 'greedy' group by 1, 2 order by 2
+"""
 
 
 def main() -> int:
@@ -73,11 +86,30 @@ def _lines(found: Sequence[dict[str, Any]]) -> list[str]:
         "|---|---|---|---|---|",
     ]
     lines += [_line(found, nth, mode) for nth, mode in enumerate(("sampled", "greedy"))]
+    lines += ["", *(line for one in found for line in _by_look_ups(one))]
     return [
         *lines,
-        "",
         *(f"Seed {one['seed']}: {one['why_not'] or 'it passed the gate and took over.'}" for one in found),
     ]
+
+
+def _by_look_ups(one: dict[str, Any]) -> list[str]:
+    """Greedy, one seed: share of right answers, and of rollouts that ended by breaking a rule of the flow."""
+    os.environ["OFFING_HOME"] = str((HOMES / f"seed-{one['seed']}").resolve())
+    rows = with_database(_shares)
+    names = {when: one[when][1]["policy"] for when in ("before", "after", "compared") if one[when]}
+    lines = [f"| seed {one['seed']}, greedy, by look-ups | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
+    for hops in sorted({hops for _, hops in rows}):
+        told = [f"{rows[name, hops][0]:.0%} right, {rows[name, hops][1]:.0%} broke a rule" for name in names.values()]
+        lines.append(f"| {hops} | {' | '.join(told)} |")
+    return [*lines, ""]
+
+
+async def _shares(database: Database) -> dict[tuple[str, int], tuple[float, float]]:
+    """By version and look-ups."""
+    async with database.transaction(LOCAL_TENANT) as connection:
+        rows = await (await connection.execute(BY_LOOK_UPS, (MOST_HOPS,))).fetchall()
+    return {(name, hops): (float(right), float(broken)) for name, hops, right, broken in rows}
 
 
 def _line(found: Sequence[dict[str, Any]], nth: int, mode: str) -> str:

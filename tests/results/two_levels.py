@@ -2,10 +2,10 @@
 
 Critics are exact, by dynamic programming, and so is the gradient; what is measured is how much an episode's estimate of
 it varies, for the tables of the switch, the subgoals and the actions apart. Nothing is discounted: with a discount,
-credit without a factor for the turn is not the gradient of the return. Run as a module, it prints the measurement.
+credit without a factor for the turn is not the gradient of the return. `hae_variance` measures it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -194,26 +194,40 @@ class Measured:
     """Largest distance of a mean from the exact gradient, in standard errors."""
 
 
-def compared(episodes: int, seed: int, lam: tuple[float, float], wrong: float = 0.0) -> list[Measured]:
-    """Flat credit, hierarchical credit as released and as in the paper. `wrong`: deviation of an error of each state's
-    high value, which flat credit has in its own critic too."""
-    world = a_world(seed)
-    exact = exact_gradient(world)
-    seen = walked(world, episodes, np.random.default_rng(seed + 1))
-    known = _mistaken(world, values(world), wrong, np.random.default_rng(seed + 2))
-    ways: dict[str, Callable[[], Blocks]] = {
-        "flat": lambda: flat(seen, known, lam[0]),
-        "hierarchical": lambda: hierarchical(world, seen, known, lam),
-        "paper": lambda: hierarchical(world, seen, known, lam, paper=True),
-    }
+CREDITS = ("flat", "hierarchical", "paper")
+
+
+def credited(name: str, world: World, episodes: Episodes, known: Values, lam: tuple[float, float]) -> Blocks:
+    """By a name of `CREDITS`: flat, hierarchical as released, and with the paper's form of the switch stream."""
+    if name == "flat":
+        return flat(episodes, known, lam[0])
+    return hierarchical(world, episodes, known, lam, paper=name == "paper")
+
+
+def measured(name: str, world: World, episodes: Episodes, known: Values, lam: tuple[float, float]) -> list[Measured]:
+    """One way of giving credit, block by block."""
+    exact, count = exact_gradient(world), len(episodes.state)
     found: list[Measured] = []
-    for name, credited in ways.items():
-        for block, estimate in gradients(world, seen, credited()).items():
-            error = estimate.std(0) / np.sqrt(episodes)
-            apart = np.abs(estimate.mean(0) - exact[block][0])
-            farthest = float(np.max(np.divide(apart, error, out=np.zeros_like(apart), where=error > 0)))
-            found.append(Measured(name, block, float(estimate.var(0).sum()), farthest))
+    for block, estimate in gradients(world, episodes, credited(name, world, episodes, known, lam)).items():
+        error = estimate.std(0) / np.sqrt(count)
+        apart = np.abs(estimate.mean(0) - exact[block][0])
+        farthest = float(np.max(np.divide(apart, error, out=np.zeros_like(apart), where=error > 0)))
+        found.append(Measured(name, block, float(estimate.var(0).sum()), farthest))
     return found
+
+
+def seen_in(seed: int, episodes: int, wrong: float = 0.0) -> tuple[World, Episodes, Values]:
+    """A world, what is seen of it, and its values. `wrong`: deviation of an error of each state's high value, which
+    flat credit has in its own critic too."""
+    world = a_world(seed)
+    seen = walked(world, episodes, np.random.default_rng(seed + 1))
+    return world, seen, _mistaken(world, values(world), wrong, np.random.default_rng(seed + 2))
+
+
+def compared(episodes: int, seed: int, lam: tuple[float, float], wrong: float = 0.0) -> list[Measured]:
+    """Every way of giving credit, on the same episodes."""
+    world, seen, known = seen_in(seed, episodes, wrong)
+    return [one for name in CREDITS for one in measured(name, world, seen, known, lam)]
 
 
 def _mistaken(world: World, known: Values, wrong: float, rng: np.random.Generator) -> Values:
@@ -260,15 +274,3 @@ def _gathered(amounts: Floats, places: Places, size: int) -> Floats:
     for t in range(HORIZON):
         np.add.at(found, (np.arange(len(places)), places[:, t]), amounts[:, t])
     return found.reshape(len(places), -1)
-
-
-def main() -> None:
-    for lam in ((1.0, 1.0), (0.95, 0.95), (0.9, 0.8)):
-        for wrong in (0.0, 1.0):
-            print(f"lambdas {lam[0]} and {lam[1]}, high values wrong by {wrong}")
-            for one in compared(60_000, 5, lam, wrong):
-                print(f"  {one.credit:13} {one.block:8} variance {one.variance:8.3f}  farthest {one.farthest:5.1f}")
-
-
-if __name__ == "__main__":
-    main()

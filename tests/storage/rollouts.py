@@ -128,8 +128,14 @@ class Collected:
     owner_url: str
 
     def group(
-        self, *, size: int = 2, tags: Sequence[str] = (), question: str = "Who?", answers: Sequence[str] = ("e2",)
+        self,
+        *,
+        size: int = 2,
+        tags: Sequence[str] = (),
+        question: str = "Who?",
+        answers: Sequence[str] | None = ("e2",),
     ) -> UUID:
+        """`answers` None: nothing is known to be right."""
         batch, task, group = new_id(), new_id(), new_id()
         with psycopg.connect(self.owner_url, autocommit=True) as owner:
             owner.execute("set search_path = app")
@@ -139,10 +145,11 @@ class Collected:
                 "(%s, %s, 'world', 'train', 'q1', %s, %s)",
                 (task, self.tenant, question, task.hex),
             )
-            owner.execute(
-                "insert into task_reference (task_id, tenant_id, answers) values (%s, %s, %s)",
-                (task, self.tenant, Jsonb(list(answers))),
-            )
+            if answers is not None:
+                owner.execute(
+                    "insert into task_reference (task_id, tenant_id, answers) values (%s, %s, %s)",
+                    (task, self.tenant, Jsonb(list(answers))),
+                )
             owner.execute(
                 "insert into rollout_group (id, tenant_id, batch_id, task_id, graph, graph_version, engines, scorers, "
                 "size, seed, attempts, tags, state) values (%s, %s, %s, %s, 'counting', '1', '{}', '[]', %s, 7, 2, %s, "

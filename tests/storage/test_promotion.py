@@ -96,6 +96,14 @@ async def test_one_command_goes_back_to_the_version_before_and_says_so_on_record
         await promotion.roll_back(pool, LOCAL_TENANT, "planner")
 
 
+async def test_promoting_the_active_version_again_leaves_the_way_back_as_it_was(pool: Database) -> None:
+    for nth in (1, 2):
+        await promotion.promote(pool, LOCAL_TENANT, (await a_version(pool, nth)).label)
+    made, _ = await promotion.promote(pool, LOCAL_TENANT, "planner@2")
+    assert (made.state, await kinds(pool, made)) == ("active", ["promoted"])
+    assert "planner@1 is active again" in await promotion.roll_back(pool, LOCAL_TENANT, "planner")
+
+
 async def test_a_canary_gets_its_share_of_runs_that_name_no_version_always_the_same_ones(pool: Database) -> None:
     for nth in (1, 2):
         await a_version(pool, nth)

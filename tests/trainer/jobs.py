@@ -1,7 +1,7 @@
 """Jobs over stored rollouts with a tiny policy of random weights; a test states only what matters to it."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,12 +10,12 @@ from uuid import UUID
 
 import psycopg
 
+from offing.models.policy_folder import hashes_in
 from offing.services import policies, training
 from offing.storage import training_jobs
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.training_jobs import JobRow
-from offing_engine.folder import tokenizer_sha256, weights_sha256
 from offing_engine.small import new_policy
 from offing_trainer.chain import chain_for
 from offing_trainer.config import config_of
@@ -52,6 +52,8 @@ class Bench:
     home: Path
     loop: asyncio.AbstractEventLoop | None = None
     phases: list[str] = field(default_factory=list[str])
+    tokenizer: str = ""
+    """Of the policy that was made last, with which groups are then told to have been sampled."""
 
     @property
     def room(self) -> Room:
@@ -63,13 +65,15 @@ class Bench:
             said=lambda job, phase, figures: self.phases.append(phase),
         )
 
-    async def policy(self, name: str = "planner", *, tokenizer: str = "tok", seed: int = 0) -> str:
+    async def policy(self, name: str = "planner", *, seed: int = 0) -> str:
         folder = self.home / f"{name}-{seed}"
         new_policy(folder, WORDS, seed=seed)
+        found = hashes_in(folder, None)
         row, _ = await policies.register(
-            self.database, LOCAL_TENANT, name=name, kind="full", uri=str(folder), sha256=weights_sha256(folder),
-            tokenizer_sha256=tokenizer or tokenizer_sha256(folder), template_sha256="template",
+            self.database, LOCAL_TENANT, name=name, kind="full", uri=str(folder), sha256=found.weights,
+            tokenizer_sha256=found.tokenizer, template_sha256=found.template,
         )  # fmt: skip
+        self.tokenizer = found.tokenizer
         return f"{row.name}@{row.version}"
 
     async def groups(
@@ -80,16 +84,24 @@ class Bench:
         first: int = 0,
         rewards: tuple[float, ...] = (1.0, 0.0),
         told: Callable[[int, int], list[A]] | None = None,
+        tokenizer: str | None = None,
+        answers: Sequence[str] | None = ("w1",),
     ) -> list[UUID]:
-        """Complete groups, a minute apart, each with rollouts of these rewards in turn."""
+        """Complete groups, a minute apart, each with rollouts of these rewards in turn. `answers`: of their tasks, if
+        anything is known to be right."""
         collected, made = Collected(self.database, LOCAL_TENANT, self.owner_url), list[UUID]()
         for nth in range(first, first + count):
-            made.append(collected.group(size=size))
+            made.append(collected.group(size=size, answers=answers))
             for member in range(size):
                 turns = (told or _told)(nth, member)
                 await collected.rollout(*turns, group=made[-1], member=member, reward=rewards[member % len(rewards)])
             self.complete(made[-1], nth)
+        self._sampled_with(tokenizer or self.tokenizer)
         return made
+
+    def _sampled_with(self, tokenizer: str) -> None:
+        with psycopg.connect(self.owner_url, autocommit=True) as owner:
+            owner.execute("update app.turn set tokenizer_sha256 = %s where tokenizer_sha256 = 'tok'", (tokenizer,))
 
     def pin(self, group: UUID, policy: str) -> None:
         """As a collector that was asked for this version of the planner."""

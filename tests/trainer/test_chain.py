@@ -83,6 +83,18 @@ def test_a_column_that_nothing_computes_is_refused() -> None:
     assert chain_for(a_config(chain={"advantage": {"name": "hae"}}, learner={"critic": critic}))
 
 
+def test_a_value_after_the_last_observation_is_refused_with_what_to_set_instead() -> None:
+    advantage, critic = {"name": "turn-gae", "at_cut": "next-value"}, {"columns": ["value"]}
+    with pytest.raises(ImpossibleChain, match=r'needs value_after.*in no stored row\. Set at_cut to "compat" or "off"'):
+        chain_for(a_config(chain={"advantage": advantage}, learner={"critic": critic}))
+    assert chain_for(a_config(chain={"advantage": {**advantage, "at_cut": "compat"}}, learner={"critic": critic}))
+
+
+def test_reference_answers_are_asked_before_credit_is_given() -> None:
+    chain = chain_for(a_config(algorithm="igpo"))
+    assert needed_columns(chain).early == {"reference_logp", "reference_start"}
+
+
 def test_what_only_one_may_do_is_not_done_twice() -> None:
     cost = a_plugin("cheaper", claims=frozenset({Claim.COST}))
     with pytest.raises(ImpossibleChain, match="geometric and cheaper both claim cost"):

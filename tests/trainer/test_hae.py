@@ -12,6 +12,7 @@ from offing_trainer.advantages import hae, turn_gae
 from offing_trainer.advantages.hae import Hae
 from offing_trainer.batch import Batch, Floats, Sample, batch_of
 from offing_trainer.critic import explained_variance, value_loss
+from offing_trainer.figures import Tally
 from offing_trainer.learner.layout import laid
 from offing_trainer.rewards.keep_penalty import KeepPenalty, keep_penalty
 from offing_trainer.seam import AdvantageGiven, RewardGiven, Rewards
@@ -71,6 +72,11 @@ def test_an_answer_that_is_an_action_as_a_whole_keeps_and_gets_the_low_stream_al
     batch = one_rollout((OPENS, ("action",) * 4, *TURNS[2:]))
     token = credited(batch).token
     np.testing.assert_array_equal(token[3:7], credited(one_rollout()).token[5])
+
+
+def test_what_no_role_could_read_goes_on_with_the_segment_and_is_an_action_as_a_whole() -> None:
+    token = credited(one_rollout((*TURNS[:6], ("text",) * 4))).token
+    np.testing.assert_array_equal(token[-4:], credited(one_rollout()).token[-1])
 
 
 def test_masks_are_disjoint_and_a_keeping_turn_has_no_subgoal_mask_whatever_was_written() -> None:
@@ -212,6 +218,23 @@ def test_explained_variance_is_one_for_a_perfect_critic_and_unknown_without_vari
     assert share(target, target) == pytest.approx(1.0)
     assert share(np.full(3, 4.0), target) == pytest.approx(0.0)
     assert share(target, np.ones(3)) is None
+
+
+def test_a_step_tells_what_share_each_head_explained_in_any_cut() -> None:
+    rng, tallies = np.random.default_rng(5), [Tally(), Tally()]
+    target, values = rng.normal(size=20), rng.normal(size=20)
+    target[3] = np.nan
+    for tally, parts in zip(tallies, ([np.arange(20)], np.array_split(rng.permutation(20), 3)), strict=True):
+        for part in parts:
+            tally.add(value_loss({"value": values[part]}, {"value": target[part]}, {}, per_turn=1.0).figures)
+    whole, parts = (tally.figures() for tally in tallies)
+    assert whole == pytest.approx(parts)
+    known = ~np.isnan(target)
+    share = 1 - np.var(target[known] - values[known]) / np.var(target[known])
+    squared = np.mean((target[known] - values[known]) ** 2)
+    assert whole == pytest.approx(
+        {"value/asked": 19, "value/clipped": 0, "value/squared_error": squared, "value/explained_variance": share}
+    )
 
 
 def test_turns_come_row_after_row_as_a_learner_gives_their_values() -> None:

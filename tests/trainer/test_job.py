@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -74,8 +75,8 @@ async def test_a_step_waits_for_informative_groups(bench: Bench) -> None:
 
 
 async def test_rows_of_another_tokenizer_fail_the_job_with_what_to_do(bench: Bench) -> None:
-    await bench.policy(tokenizer="another")
-    await bench.groups(1)
+    await bench.policy()
+    await bench.groups(1, tokenizer="another")
     done = await bench.run((await bench.job()).id)
     assert done.state == "failed"
     assert "another tokenizer" in done.error
@@ -136,7 +137,7 @@ async def test_a_second_pass_trains_again_and_the_ledger_keeps_the_first_decisio
 
 
 async def test_text_without_tokens_is_imitated_and_refused_by_what_needs_log_probabilities(bench: Bench) -> None:
-    await bench.policy(tokenizer="")
+    await bench.policy()
     await bench.groups(2, told=lambda nth, member: [A("w1 w2 w3", ids=False)])
     sft = {"algorithm": "sft", "policy": "planner@1", "guards": NO_GUARDS,
            "learner": TABLES["learner"], "data": {"groups_per_step": 2, "minimum_informative_groups": 0}}  # fmt: skip
@@ -204,3 +205,40 @@ async def test_a_group_that_failed_is_trained_with_an_earlier_success_of_its_tas
     figures = await training.metrics(bench.database, LOCAL_TENANT, job.id, 0, ["replayed", "grad_norm"], 100)
     assert [m.value for m in figures if m.name == "replayed"] == [0, 1]
     assert all(m.value > 0 for m in figures if m.name == "grad_norm")
+
+
+IGPO: dict[str, Any] = {
+    "algorithm": "igpo",
+    "data": {"groups_per_step": 2, "roles": ["planner"], "answer_introduction": "w1"},
+    "chain": {"surrogate": {"name": "reinforce"}, "regularise": []},
+}
+
+
+async def test_turns_are_paid_for_what_they_bring_towards_the_reference_answer(bench: Bench) -> None:
+    """Outcomes are all equal, so that only the turns' gains can have moved anything."""
+    await bench.policy()
+    told = [A("one", adds=(7, 8)), A("two", adds=(9, 9, 9)), A("three")]
+    await bench.groups(2, rewards=(1.0,), told=lambda nth, member: told[: 2 + member], answers=("w5 w6", "w7"))
+    done = await bench.run((await bench.job(**IGPO)).id)
+    assert (done.state, done.error, done.step) == ("done", "", 1)
+    assert await bench.ledger(done.id) == {"kept": 4}
+    figures = {m.name: m.value for m in await training.metrics(bench.database, LOCAL_TENANT, done.id, 0, None, 500)}
+    assert figures["grad_norm"] > 0
+    assert figures["advantage_std"] > 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"), [(None, "1 of 1 tasks have no reference answer"), (("Paris",), "no tokens for 'Paris'")]
+)
+async def test_a_reference_that_is_not_there_or_cannot_be_written_fails_the_job_by_name(
+    bench: Bench, answers: tuple[str, ...] | None, why: str
+) -> None:
+    await bench.policy()
+    await bench.groups(1, answers=answers)
+    job = await bench.job(**IGPO)
+    done = await bench.run(job.id)
+    assert done.state == "failed"
+    assert why in done.error
+    if answers is None:
+        with pytest.raises(InvalidInput, match=why):
+            await bench.inspected(job)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from offing.clock import new_id
-from offing.core.errors import Unavailable
+from offing.core.errors import Conflict, Unavailable
 from offing.models.credentials import Destination
 from offing.storage.policy_versions import VersionRow
 from offing_trainer.job.own_engine import OurEngine
@@ -17,15 +17,21 @@ from tests.wire.server import Received, WireServer
 class Loads:
     """Is busy with a name for so many questions, and has these weights."""
 
-    def __init__(self, busy: int = 0, weights: str = "w") -> None:
-        self.busy, self.weights, self.story = busy, weights, list[str]()
+    def __init__(self, busy: int = 0, weights: str = "w", *, damaged: bool = False) -> None:
+        self.busy, self.weights, self.damaged, self.story = busy, weights, damaged, list[str]()
+        self.there = set[str]()
 
     def __call__(self, asked: Received) -> Reply:
         what = asked.path.rpartition("/")[2]
+        if what == "models":
+            return Malformed(json.dumps({"data": [{"id": name} for name in self.there]}).encode())
         self.story.append(f"{what} {asked.body['name']}")
         if what == "load_policy" and self.busy:
             self.busy -= 1
             return Fault(409, "planner@1 is being loaded or unloaded.")
+        if self.damaged:
+            return Fault(400, "path: planner@1 is damaged: model.safetensors is missing. Put it back.")
+        self.there.add(asked.body["name"])
         return Malformed(json.dumps({"weights_sha256": self.weights}).encode())
 
 
@@ -50,8 +56,25 @@ async def test_an_engine_that_loads_the_version_by_itself_is_waited_for() -> Non
 
 async def test_other_weights_under_the_name_are_refused() -> None:
     async with WireServer(Loads(weights="x")) as server:
-        with pytest.raises(Unavailable, match="other weights as planner@1"):
+        with pytest.raises(Conflict, match="another weights as planner@1"):
             await OurEngine(Destination(server.url), no_sleep)(version(1))
+
+
+async def test_files_that_the_engine_finds_damaged_are_no_reason_to_ask_again() -> None:
+    async with WireServer(loads := Loads(damaged=True)) as server:
+        with pytest.raises(Conflict, match=r"planner@1 is damaged: model\.safetensors is missing"):
+            await OurEngine(Destination(server.url), no_sleep)(version(1))
+    assert loads.story == ["load_policy planner@1"]
+
+
+async def test_an_engine_that_was_started_anew_is_told_of_the_version_again() -> None:
+    async with WireServer(loads := Loads()) as server:
+        engine = OurEngine(Destination(server.url), no_sleep)
+        await engine(version(1))
+        loads.there.clear()
+        await engine(version(1))
+        await engine(version(1))
+    assert loads.story == ["load_policy planner@1"] * 2
 
 
 async def test_the_last_two_versions_stay_loaded() -> None:

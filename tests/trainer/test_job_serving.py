@@ -3,11 +3,18 @@
 import json
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
+from offing.cli.promotion import served
 from offing.core.errors import Conflict, Unavailable
 from offing.models.credentials import Destination
+from offing.services import promotion
+from offing.storage.migrate import LOCAL_TENANT
 from offing_trainer.job.serving import published, withdrawn
+from tests.storage.rollouts import Collected
+from tests.trainer.jobs import Bench
 from tests.wire.replies import Fault, Malformed, Reply
 from tests.wire.server import Received, WireServer
 
@@ -28,7 +35,7 @@ class Replica:
         if what == "load_lora_adapter":
             if self.refuses:
                 return Fault(400, "LoRA is off")
-            assert asked.body["lora_path"] == "/policies/planner@3"
+            assert asked.body["lora_path"]
             self.has += [] if self.forgets else [name]
             return Malformed(b"Success: LoRA adapter added.")
         if name not in self.has:
@@ -59,7 +66,8 @@ async def test_every_replica_loads_and_lists_a_version_before_the_pointer_moves(
         await published(replicas, "planner@3", Path("/policies/planner@3"), flip, sleep=no_sleep)
         assert sum("load_lora" in line for line in story) == 2
         for _ in range(2):
-            await withdrawn(replicas, "planner@3")
+            await withdrawn(replicas, ["planner@3", "planner@7"])
+        assert sum("unload" in line for line in story) == 2
     assert (one.has, two.has) == (["base"], ["base"])
 
 
@@ -77,3 +85,47 @@ async def test_a_replica_that_cannot_serve_a_version_leaves_the_pointer_where_it
         with pytest.raises(error, match=r"planner@3"):
             await published(replicas, "planner@3", Path("/policies/planner@3"), flip, sleep=no_sleep)
     assert "flip" not in story
+
+
+async def promoted(bench: Bench, version: int, replicas: tuple[str, ...]) -> None:
+    async def flip() -> None:
+        await promotion.promote(bench.database, LOCAL_TENANT, f"planner@{version}")
+
+    await served(bench.database, f"planner@{version}", replicas, flip)
+
+
+async def test_a_promotion_unloads_what_was_retired_but_not_what_runs_or_the_way_back_still_need(bench: Bench) -> None:
+    story: list[str] = []
+    replica = Replica("one", story)
+    for seed in range(4):
+        await bench.policy(seed=seed)
+    async with WireServer(replica) as server:
+        for version in (1, 2):
+            await promoted(bench, version, (server.url,))
+        with psycopg.connect(bench.owner_url, autocommit=True) as owner:
+            group = Collected(bench.database, LOCAL_TENANT, bench.owner_url).group()
+            engines = Jsonb({"planner": {"engine": "policy", "model": "planner@1"}})
+            owner.execute("update app.rollout_group set state = 'open', engines = %s where id = %s", (engines, group))
+            await promoted(bench, 3, (server.url,))
+            assert replica.has == ["base", "planner@1", "planner@2", "planner@3"]
+            owner.execute("update app.rollout_group set state = 'complete' where id = %s", (group,))
+        await promoted(bench, 4, (server.url,))
+    assert replica.has == ["base", "planner@3", "planner@4"]
+
+
+async def test_a_version_that_the_gate_refuses_is_unloaded_again(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replica = Replica("one", [])
+    for seed in range(2):
+        await bench.policy(seed=seed)
+
+    async def refuse() -> None:
+        raise Conflict("It did not pass.", "Train on.")
+
+    async with WireServer(replica) as server:
+        await promoted(bench, 1, (server.url,))
+        with pytest.raises(Conflict, match="did not pass"):
+            await served(bench.database, "planner@2", (server.url,), refuse)
+    assert replica.has == ["base", "planner@1"]
+    assert not capsys.readouterr().err

@@ -422,7 +422,7 @@ def test_figures_say_what_a_step_was() -> None:
     groups = [rewarded([1.0, 0.0]), rewarded([0.0, 0.0], key="g2", first=5)]
     figures = a_step(a_chain(), groups).figures
     expected = {
-        "groups": 2, "rollouts": 4, "informative_groups": 1, "zero_variance": 0.5, "reward": 0.25, "success": 0.25,
+        "groups": 2, "rollouts": 4, "zero_variance": 0.5, "reward": 0.25, "success": 0.25,
         "rows": 4, "tokens": 12, "turns": 4, "advantage_small": 0.5, "advantage_below_-0.5": 0.25,
         "advantage_below_1": 0.25, "advantage_mean": 0,
     }  # fmt: skip

@@ -33,8 +33,8 @@ def _write(line: str) -> None:
         file.write(line)
 
 
-def with_launch(world: str) -> tuple[Tool, ...]:
-    return (*registry(world), Launch())
+def with_launch(world: str, *, web: bool) -> tuple[Tool, ...]:
+    return (*registry(world, web=web), Launch())
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -18,6 +19,8 @@ from offing.settings import Settings
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.runs import Wish
 from offing_workers.process import WorkerProcess
+from offing_workers.slice import Slice
+from tests.workers.collecting import Collector
 from tests.workers.conftest import Platform
 from tests.workers.processes import ALL_GRAPHS
 
@@ -84,6 +87,25 @@ async def test_a_heart_that_stumbles_beats_on(
     thread.join(5)
     assert (ended.status, ended.fence) == (RunStatus.DONE, 1)
     assert len(beats) > 5
+
+
+async def test_a_rollout_whose_end_a_heartbeat_takes_for_a_loss_is_settled_at_once(
+    collector: Collector, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The beat asks after a run that has just ended. No sweep is near that would settle it."""
+    stored = Slice._let_go  # pyright: ignore[reportPrivateUsage]
+
+    async def cut_off(slice: Slice, *given: Any, **more: Any) -> None:
+        await stored(slice, *given, **more)
+        slice._hold.lose()  # pyright: ignore[reportPrivateUsage]
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(Slice, "_let_go", cut_off)
+    await collector.collect(size=2)
+    runs = [member.run for member in await collector.members()]
+    await asyncio.to_thread(process.advance, *runs)
+    assert [member.outcome for member in await collector.members()] == ["answered"] * 2
+    assert (await collector.group()).group.state == "complete"
 
 
 async def test_a_watcher_that_is_told_nonsense_watches_on(platform: Platform, process: WorkerProcess) -> None:

@@ -3,10 +3,13 @@
 The model is a stand-in behind the provider's wire: its planner goes wrong unless its prompt holds the note it needs.
 """
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -14,8 +17,9 @@ from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice, parse_engine
 from offing.core.run import Budget
 from offing.core.step import StepKind
-from offing.services import promotion, ratings, tasks
+from offing.services import learning, policies, promotion, ratings, tasks, training
 from offing.services.graphs import installed
+from offing.services.learning import Contents, Gate, Wanted
 from offing.services.library import ingest_folder
 from offing.services.promotion import Frozen
 from offing.services.rollouts import ScorerSpec
@@ -24,19 +28,19 @@ from offing.services.tasks import TaskSpec
 from offing.services.training_gate import Rules, Verdict
 from offing.storage import stretches, views
 from offing.storage.runs import RunRow
-from offing_trainer.prompts.learning import Learned, Wanted, learn
-from offing_workers.collection import TenantMeter
 from offing_workers.replay import replayed
-from tests.wire.replies import Completion, Reply
+from tests.wire.replies import Completion, Hangup, Reply
 from tests.wire.server import Received, WireServer
-from tests.workers.collecting import Collector
+from tests.workers.collecting import Collector, Sql
 from tests.workers.conftest import Platform, StartWorker
-from tests.workers.processes import ALL_GRAPHS
+from tests.workers.processes import ALL_GRAPHS, Worker
 from tests.workers.test_collecting_workers import settled_all
 
 TEXT = "John Smeaton built the third Eddystone tower between 1756 and 1759."
 
 NOTE = "Search the library before anything else."
+
+OTHER = "Quote what you found."
 
 WRONG = {"justification": "sums", "context": "", "sub_goal": "compute 1 + 1", "tool": "calculate"}
 RIGHT = {"justification": "look", "context": "", "sub_goal": "Who built the third tower?", "tool": "search_library"}
@@ -48,12 +52,23 @@ class StandIn:
 
     lucky: bool = False
     """Plans well without being told."""
+    compared: int = 0
+    planned: int = 0
+    kill: Callable[[str, int], bool] = lambda what, count: False
+    """Ends the worker that asks, at this comparison or plan. True: it did."""
 
     def __call__(self, request: Received) -> Reply:
         said = "\n".join(message["content"] for message in request.body["messages"])
         if "You keep a short list of experiences" in said:
             assert "a person corrected" in said.lower()
-            return _says({"reason": "One searched.", "edits": [{"op": "add", "id": "", "text": NOTE}]})
+            self.compared += 1
+            if self.kill("compare", self.compared):
+                return Hangup()
+            text = NOTE if "third tower" in said else OTHER
+            return _says({"reason": "One searched.", "edits": [{"op": "add", "id": "", "text": text}]})
+        self.planned += 1
+        if self.kill("plan", self.planned):
+            return Hangup()
         return _says(RIGHT if self.lucky or NOTE in said else WRONG)
 
 
@@ -68,6 +83,7 @@ class Stage:
     server: WireServer
     stand_in: StandIn
     folder: Path
+    worker: Worker
 
     def planner(self, library: str = "") -> EngineChoice:
         return EngineChoice(
@@ -75,10 +91,12 @@ class Stage:
             library=library,
         )  # fmt: skip
 
-    async def ask(self, library: str = "", *, lucky: bool = False) -> RunRow:
+    async def ask(
+        self, library: str = "", *, lucky: bool = False, question: str = "Who built the third tower?"
+    ) -> RunRow:
         self.stand_in.lucky = lucky
         engines = {"planner": self.planner(library)}
-        request = RunRequest("Who built the third tower?", budget=Budget(turns=2), engines=engines)
+        request = RunRequest(question, budget=Budget(turns=2), engines=engines)
         ended = await self.platform.ended((await self.platform.submit(request)).id)
         self.stand_in.lucky = False
         return ended
@@ -89,10 +107,17 @@ class Stage:
             correction=correction,
         )  # fmt: skip
 
-    async def learn(self) -> Learned:
+    async def learn(self, gate: Gate | None = None) -> Contents:
+        """As a person asks for it; the worker does it."""
         database, tenant = self.platform.database, self.platform.tenant
-        wanted = Wanted("lessons", self.planner())
-        return await learn(database, tenant, wanted, self.folder, TenantMeter(database, tenant))
+        wanted = Wanted("lessons", self.planner(), gate=gate)
+        job, _ = await learning.create(database, tenant, wanted, installed(ALL_GRAPHS))
+        give_up = time.monotonic() + 60
+        while (job := (await training.one(database, tenant, job.id)).job).state in ("queued", "running"):
+            assert time.monotonic() < give_up, job
+            await asyncio.sleep(0.05)
+        assert job.produced is not None, (job.state, job.error, job.stop_reason)
+        return await learning.contents(database, tenant, job.produced)
 
     async def evaluate(self, library: str) -> None:
         database, tenant = self.platform.database, self.platform.tenant
@@ -133,7 +158,7 @@ class Stage:
 async def stage(
     platform: Platform, collector: Collector, start_worker: StartWorker, tmp_path: Path
 ) -> AsyncIterator[Stage]:
-    start_worker(OFFING_SWEEP_SECONDS="0.3")
+    worker = start_worker(OFFING_SWEEP_SECONDS="0.3", OFFING_HOME=str(tmp_path))
     documents = tmp_path / "documents"
     documents.mkdir()
     (documents / "tower.md").write_text(f"# Eddystone\n\n{TEXT}\n")
@@ -142,7 +167,7 @@ async def stage(
         await views.change_opt_in(connection, platform.tenant, True)
     stand_in = StandIn()
     async with WireServer(stand_in) as server:
-        yield Stage(platform, collector, server, stand_in, tmp_path / "prompts")
+        yield Stage(platform, collector, server, stand_in, tmp_path / "prompts", worker)
 
 
 async def test_what_people_said_about_runs_is_in_the_prompt_of_the_next_one_once_it_measured_better(
@@ -153,9 +178,10 @@ async def test_what_people_said_about_runs_is_in_the_prompt_of_the_next_one_once
     await stage.rate(good, 1)
 
     learned = await stage.learn()
-    assert learned.version is not None
-    assert (learned.version.name, learned.version.version, learned.version.state) == ("lessons", 2, "candidate")
-    assert [(e.text, set(e.runs)) for e in learned.library.experiences] == [(NOTE, {str(bad.id), str(good.id)})]
+    made = learned.stored.version
+    assert (made.label, made.state) == ("lessons@2", "candidate")
+    assert made.lineage["prompt_tokens"] > 0
+    assert [(e.text, set(e.runs)) for e in learned.stored.library.experiences] == [(NOTE, {str(bad.id), str(good.id)})]
     written = json.loads((stage.folder / "lessons@2" / "experiences.json").read_text())
     assert [one["text"] for one in written["experiences"]] == [NOTE]
 
@@ -184,6 +210,56 @@ async def test_what_people_said_about_runs_is_in_the_prompt_of_the_next_one_once
     await promotion.roll_back(stage.platform.database, stage.platform.tenant, "lessons")
     back = await stage.ask("lessons")
     assert (back.engines["planner"].library, NOTE in stage.prompts[-1]) == ("lessons@1", False)
+
+
+async def test_a_candidate_is_measured_by_its_job_and_passes_the_gate_with_what_was_found(stage: Stage) -> None:
+    await stage.rate(await stage.ask(), -1, "It should have searched first.")
+    await stage.rate(await stage.ask(lucky=True), 1)
+    specs = [
+        TaskSpec.model_validate({"question": question, "answers": ["John Smeaton"]})
+        for question in ("Who built the third Eddystone tower?", "Which person built the third tower?")
+    ]
+    await tasks.store(stage.platform.database, stage.platform.tenant, "held-out", specs)
+    learned = await stage.learn(Gate("held-out", stage.planner(), members=4, turns=2))
+    made = learned.stored.version
+    job = UUID(made.lineage["job"])
+    seen, _ = await policies.evaluations(stage.platform.database, stage.platform.tenant, None, "lessons", None, 10)
+    assert [(one.version, one.dataset, one.rollouts) for one in seen] == [(2, "held-out", 8), (1, "held-out", 8)]
+    events = await training.events(stage.platform.database, stage.platform.tenant, job, None, 100)
+    assert [event.kind for event in events] == ["created", "registered", "gate"]
+    verdict = await promotion.gate(stage.platform.database, stage.platform.tenant, made.label, Rules())
+    assert verdict is not None
+    assert (events[-1].detail["passed"], events[-1].detail["pairs"]) == (verdict.passed, 8)
+
+
+async def test_workers_killed_while_they_compare_and_measure_make_one_candidate_that_counts_nothing_twice(
+    stage: Stage, start_worker: StartWorker, tmp_path: Path, sql: Sql
+) -> None:
+    await stage.rate(await stage.ask(), -1, "It should have searched first.")
+    await stage.rate(await stage.ask(question="When was the tower built?"), -1, "It should have quoted.")
+    specs = [TaskSpec.model_validate({"question": "Who built it?", "answers": ["John Smeaton"]})]
+    await tasks.store(stage.platform.database, stage.platform.tenant, "held-out", specs)
+    before, killed = stage.stand_in.planned, list[str]()
+
+    def kill(what: str, count: int) -> bool:
+        if (what, count) not in (("compare", 2), ("plan", before + 2)):
+            return False
+        killed.append(what)
+        stage.worker.kill()
+        stage.worker = start_worker(OFFING_SWEEP_SECONDS="0.3", OFFING_HOME=str(tmp_path))
+        return True
+
+    stage.stand_in.kill = kill
+    learned = await stage.learn(Gate("held-out", stage.planner(), members=2, turns=2))
+    assert (killed, stage.stand_in.compared) == (["compare", "plan"], 3)
+    library = learned.stored.library
+    assert [(one.text, one.groups, len(one.runs)) for one in library.experiences] == [(NOTE, 1, 1), (OTHER, 1, 1)]
+    assert sql("select reason, count(*) from app.ledger group by reason") == [("kept", 2)]
+    assert sql("select name, version from app.policy_version order by version") == [("lessons", 1), ("lessons", 2)]
+    assert sql("select count(*), count(distinct policy_version_id), count(distinct batch_id) from app.evaluation") == [
+        (2, 2, 2)
+    ]
+    assert sql("select count(*) from app.batch") == [(2,)]
 
 
 async def test_a_library_that_nobody_would_read_is_refused_when_the_run_is_made(stage: Stage) -> None:

@@ -64,6 +64,13 @@ async def test_a_follow_up_sees_what_the_run_before_it_could_see(platform: Platf
     assert (second.scope, third.scope) == (scope, wider)
 
 
+async def test_a_follow_up_of_a_run_with_the_web_may_use_its_tools(platform: Platform) -> None:
+    first = await platform.submit(RunRequest("One", graph="counting", scope={"web": True}))
+    await cancel(platform.database, platform.hints, platform.tenant, first.id, CancelMode.DISCARD)
+    second = await platform.submit(RunRequest("Two", graph="counting", thread=first.thread, scope={"collections": []}))
+    assert {rule["tool"] for rule in second.policy["rules"]} >= {"web_search", "fetch_page"}
+
+
 async def test_a_thread_of_another_tenant_does_not_exist(platform: Platform, owner_url: str) -> None:
     first = await platform.submit(RunRequest("Mine", graph="counting"))
     other = new_id()

@@ -60,8 +60,11 @@ def serve(serving: Serving) -> int:
     with _listening(serving) as listener:
         engine = Engine(_device(serving.device), serving.limits)
         for name, folder in ordered(serving.policies):
-            policy = engine.load(name, folder)
-            log.info("serving %s, weights %s", name, policy.hashes.weights[:12])
+            if folder.parent == serving.watched:
+                _load_found(engine, name, folder)
+            else:
+                policy = engine.load(name, folder)
+                log.info("serving %s, weights %s", name, policy.hashes.weights[:12])
         stop = threading.Event()
         if serving.watched is not None:
             watch = (engine, serving.watched, stop)
@@ -103,11 +106,16 @@ def load_added(engine: Engine, folder: Path, seen: dict[str, float]) -> None:
         seen[name] = changed
         if known:
             continue
-        try:
-            policy = engine.load(name, path)
-            log.info("serving %s, weights %s", name, policy.hashes.weights[:12])
-        except Exception as error:  # a broken folder must not end the looking
-            log.warning("%s cannot be served: %s", name, error)
+        _load_found(engine, name, path)
+
+
+def _load_found(engine: Engine, name: str, folder: Path) -> None:
+    """One that cannot be served is told, and keeps no other from being served."""
+    try:
+        policy = engine.load(name, folder)
+        log.info("serving %s, weights %s", name, policy.hashes.weights[:12])
+    except Exception as error:
+        log.warning("%s cannot be served: %s", name, error)
 
 
 class _Server(uvicorn.Server):

@@ -22,6 +22,7 @@ from offing_engine.folder import (
     adapter_sha256,
     checked_folder,
     read_json,
+    refuse_changed,
     template_sha256,
     tokenizer_sha256,
     weights_sha256,
@@ -113,6 +114,7 @@ def load_full(name: str, folder: Path, device: torch.device, most_context: int) 
     """Full weights from `folder`, in the precision they are stored in. Raises InvalidInput."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    refuse_changed(folder, name, "path")
     _readable(folder, "path")
     quiet()
     try:
@@ -175,6 +177,7 @@ def load_adapter(name: str, folder: Path, base: Policy, most_context: int) -> Po
     """A LoRA adapter over `base`. The tokenizer and template are its own where its folder has them."""
     from transformers import AutoTokenizer
 
+    refuse_changed(folder, name, "lora_path")
     _readable(folder, "lora_path")
     label = name.replace(".", "_").replace("@", "-at-")
     base.network.add(label, folder)

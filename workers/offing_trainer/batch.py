@@ -134,11 +134,6 @@ class Batch:
         """(P,)"""
         return self.row_rollout[self.token_row]
 
-    @property
-    def token_group(self) -> Places:
-        """(P,)"""
-        return self.rollout_group[self.token_rollout]
-
     def only(self, rows: Places) -> "Batch":
         """The same groups, rollouts and turns with these rows, in this order; a row named twice is there twice."""
         starts = np.searchsorted(self.token_row, np.arange(self.rows + 1))

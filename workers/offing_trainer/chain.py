@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from offing.core.errors import InvalidInput
 from offing_trainer.catalogue import Catalogue, every
 from offing_trainer.config import Asked, AskedTerm, ChainConfig, TrainConfig
+from offing_trainer.references import COLUMNS as OF_REFERENCES
 from offing_trainer.seam import COLUMNS, SINGLE, Options, Plugin, Seam
 
 SAMPLED = frozenset({"behaviour", "entropy"})
@@ -136,7 +137,7 @@ def chain_for(config: TrainConfig, catalogue: Catalogue | None = None) -> Chain:
 def sources_of(config: TrainConfig) -> frozenset[str]:
     """Columns that a job can compute."""
     critic = config.learner.critic
-    learned = frozenset({"logp_old", "logp_start", "logp_ref"})
+    learned = frozenset({"logp_old", "logp_start", "logp_ref"}) | OF_REFERENCES
     return learned | (frozenset[str](critic.columns) if critic else frozenset[str]())
 
 
@@ -200,6 +201,8 @@ def _refuse_missing_columns(chain: Chain, sources: frozenset[str]) -> None:
 
 
 def _source(name: str) -> str:
+    if name == "value_after":
+        return 'What a rollout saw last before a limit is in no stored row. Set at_cut to "compat" or "off".'
     if name.startswith("value"):
         return f'Add it to learner.critic: columns = ["{name}"]; or choose another plug-in.'
     meaning = COLUMNS.get(name)

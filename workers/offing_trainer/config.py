@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Mapping
 from datetime import datetime
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from offing.core.errors import InvalidInput
 from offing_trainer.learner.settings import Settings
+from offing_trainer.selections.learning_potential import Potential
 
 
 class _Table(BaseModel):
@@ -89,6 +89,9 @@ class DataConfig(_Table):
     """How often the groups are gone through."""
     quarantined: bool = False
     """Train rows whose record is in doubt too."""
+    answer_introduction: str = Field(default="The answer is:\n", min_length=1)
+    """How the policy's words begin before a task's reference answer, where a plug-in asks how likely that is. Best in
+    the form in which the trained role gives an answer."""
 
 
 class LearnerConfig(Settings):
@@ -124,6 +127,13 @@ class GuardConfig(_Table):
     """Most that the mean reward may fall below the first step's."""
 
 
+class CurriculumConfig(Potential):
+    """By which weight a collector draws tasks."""
+
+    candidates: int = Field(default=4, ge=1)
+    """Tasks that are drawn alike for each one that is then chosen by its weight."""
+
+
 class CollectConfig(_Table):
     """Rollouts that a job has made for each of its steps, by the weights that it has by then: the closed loop."""
 
@@ -142,6 +152,8 @@ class CollectConfig(_Table):
     """Of a world's questions. Empty: all."""
     dataset: str = ""
     """Stored tasks, in place of worlds."""
+    curriculum: CurriculumConfig | None = None
+    """Tasks that are neither solved nor hopeless come first. None: all alike."""
     group_size: int = Field(default=8, ge=1, le=256)
     turns: int = Field(default=12, ge=1)
     attempts: int = Field(default=3, ge=1, le=10)
@@ -149,6 +161,9 @@ class CollectConfig(_Table):
     """Empty: exact_match."""
     reasks: int = Field(default=0, ge=0, le=5)
     """How often an answer that cannot be used is asked for again."""
+    max_tokens: int = Field(default=2048, ge=1)
+    """Of an answer of the trained role, in evaluations too. A policy that does not end holds a whole step up until
+    then."""
 
     @model_validator(mode="after")
     def _says_where_tasks_are(self) -> "CollectConfig":
@@ -233,11 +248,3 @@ def config_of(tables: Mapping[str, Any]) -> TrainConfig:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise InvalidInput(where, first["msg"].lower(), "Mend the entry; the recipes show every one.") from error
-
-
-def read_config(path: Path) -> TrainConfig:
-    """Of a TOML file. Raises InvalidInput, for a file that is none too."""
-    try:
-        return config_of(tomllib.loads(path.read_text("utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(str(path), f"it cannot be read as TOML: {error}", "Name a TOML file.") from error

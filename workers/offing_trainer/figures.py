@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from offing_trainer.batch import Batch, Floats, Group
+from offing_trainer.critic import explained_variance
 from offing_trainer.regularisers.kl import estimated
 from offing_trainer.seam import Columns, Rewards
 from offing_trainer.statistics import counts
@@ -30,7 +31,6 @@ def of_groups(groups: Sequence[Group]) -> dict[str, float]:
     found = {
         "groups": float(len(groups)),
         "rollouts": float(sum(len(group.samples) for group in groups)),
-        "informative_groups": float(differing),
         "zero_variance": 1.0 - differing / len(groups) if groups else 0.0,
     }
     if len(known):
@@ -111,13 +111,31 @@ class Tally:
         sums = dict(self._sums)
         tokens, known = sums.pop("forwarded", 0.0), sums.pop("known", 0.0)
         squared = sums.pop("ratio_squared", 0.0)
-        found = {name: value for name, value in sums.items() if name not in A_TOKEN | A_KNOWN_TOKEN}
+        heads = [name.removesuffix(ASKED) for name in sums if name.endswith(ASKED)]
+        pieces = {name for name in sums if name.rpartition("/")[0] in heads}
+        found = {name: sums[name] for name in sums.keys() - A_TOKEN - A_KNOWN_TOKEN - pieces}
+        found |= {name: value for head in heads for name, value in _of_critic(sums, head).items()}
         found |= {name: sums[name] / tokens for name in A_TOKEN & sums.keys() if tokens}
         found |= {name: sums[name] / known for name in A_KNOWN_TOKEN & sums.keys() if known}
         if known:
             found |= {"ratio_min": self._low, "ratio_max": self._high, "ess": sums["ratio"] ** 2 / squared / known}
         return found
 
+
+def _of_critic(sums: Mapping[str, float], head: str) -> dict[str, float]:
+    """Turns that the head was asked at, means over those, and the share of variance that it explains.
+
+    explained_variance = 1 - Var(target - value) / Var(target), with values as they were forwarded for the step's
+    gradients; as openai/baselines has it for PPO (`common/math_util.py`). 1: it foresees all; 0: no better than one
+    number for all turns; below 0: worse. Not there where no target differs from another.
+    """
+    asked, share = sums[head + ASKED], explained_variance(sums, head)
+    means = {f"{head}/{name}": sums[f"{head}/{name}"] / asked for name in ("clipped", "squared_error") if asked}
+    return {head + ASKED: asked, **means, **({} if share is None else {f"{head}/explained_variance": share})}
+
+
+ASKED = "/asked"
+"""Ends the name of a critic's figure that counts turns."""
 
 A_TOKEN = frozenset({"entropy", "kl_ref", "kl_ref_k1", "clip_low", "clip_high"})
 """Figures that are means over the tokens that were forwarded."""

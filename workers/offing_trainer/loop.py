@@ -5,19 +5,17 @@ loop that was cut short goes on where it was. Knows no algorithm, no table and n
 """
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
-import orjson
-
 from offing.core.errors import Conflict, Unavailable
 from offing.core.model import EngineChoice, parse_engine
 from offing.core.run import Budget
-from offing.services import policies, promotion, rollouts, tasks, training
+from offing.services import policies, promotion, tasks, training
 from offing.services.graphs import named
 from offing.services.promotion import Frozen
 from offing.services.rollouts import BatchRequest
@@ -31,10 +29,6 @@ from offing_trainer.config import CollectConfig, config_of
 from offing_trainer.job.collecting import Collector, other_engines
 from offing_trainer.loop_config import EvaluateConfig, LoopConfig, StartConfig
 
-JOBS_LOOKED_AT = 500
-"""Latest training jobs, among which an earlier attempt at a part of a loop is looked for."""
-
-
 Run = Callable[[UUID], Awaitable[JobRow]]
 """Advances a training job to its end."""
 
@@ -42,6 +36,12 @@ Run = Callable[[UUID], Awaitable[JobRow]]
 Mode = Literal["sampled", "greedy"]
 
 MODES: tuple[Mode, ...] = ("sampled", "greedy")
+
+TRIES = 6
+"""Of a loop whose servers go away, as often as each of them is started again within a minute."""
+
+PAUSE_SECONDS = 1.0
+"""Before it is begun again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,29 @@ class LoopRoom:
     said: Callable[[str], None]
 
 
+async def persistent_loop(room: LoopRoom, config: LoopConfig) -> Closed:
+    """`closed_loop`; where a server goes away in the middle it is begun again, and goes on with what it has made."""
+    for left in reversed(range(TRIES)):
+        try:
+            return await closed_loop(room, config)
+        except Unavailable as error:
+            if not left:
+                raise
+            room.said(f"{error}; going on")
+            await asyncio.sleep(PAUSE_SECONDS)
+    raise AssertionError("the last try returns or raises")
+
+
 async def closed_loop(room: LoopRoom, config: LoopConfig) -> Closed:
-    """Raises what a part of it raises, and Unavailable for a job that failed; the same call then goes on."""
+    """Raises what a part of it raises, and Conflict for a job that failed; the same call then goes on."""
     start = await _started(room, config)
-    room.said(f"{_label(start)} is where it begins")
+    room.said(f"{start.label} is where it begins")
     before = await _scored(room, config, start)
     await _first_champion(room, start)
     trained, job = await _trained(room, config, start)
     after = await _scored(room, config, trained)
     why_not = await _promoted(room, config, trained)
-    room.said(why_not or f"{_label(trained)} is active now")
+    room.said(why_not or f"{trained.label} is active now")
     compared = await _compared(room, config, start, job) if config.compare else ()
     return Closed(before, after, compared, not why_not, why_not)
 
@@ -108,14 +121,14 @@ async def _first_champion(room: LoopRoom, start: VersionRow) -> None:
     async with database.transaction(room.tenant) as connection:
         champion = await policy_versions.in_state(connection, start.name, "active")
     if champion is None:
-        await promotion.promote(database, room.tenant, _label(start))
+        await promotion.promote(database, room.tenant, start.label)
 
 
 async def _promoted(room: LoopRoom, config: LoopConfig, trained: VersionRow) -> str:
     """Why it does not take over. Empty: it did, for it passed the gate."""
     try:
         await promotion.promote(
-            room.collector.database, room.tenant, _label(trained), Rules(margin=config.evaluate.margin),
+            room.collector.database, room.tenant, trained.label, Rules(margin=config.evaluate.margin),
             dataset=_dataset(config.evaluate), mode="sampled",
         )  # fmt: skip
     except Conflict as refused:
@@ -127,7 +140,7 @@ async def _compared(room: LoopRoom, config: LoopConfig, start: VersionRow, job: 
     """Another way to learn from the very rollouts that a job collected, from the same start."""
     data = {"roles": [config.collect.role], "tags": [f"job:{job}"], **config.compare.get("data", {})}
     name = f"{config.name}-compared"
-    tables = {**config.compare, "policy": _label(start), "name": name, "data": data}
+    tables = {**config.compare, "policy": start.label, "name": name, "data": data}
     version, _ = await _produced(room, tables, config.seed)
     return await _scored(room, config, version)
 
@@ -142,7 +155,7 @@ async def _started(room: LoopRoom, config: LoopConfig) -> VersionRow:
     tables = {
         "algorithm": "sft",
         **config.start.learning,
-        "policy": _label(blank),
+        "policy": blank.label,
         "name": config.name,
         "data": {
             "batches": [str(batch)],
@@ -180,7 +193,7 @@ async def _demonstrations(room: LoopRoom, config: LoopConfig) -> UUID:
 
 async def _scored(room: LoopRoom, config: LoopConfig, version: VersionRow) -> tuple[Scored, ...]:
     """A version on the frozen tasks, a rollout each in either mode, with the same seeds for every version."""
-    await room.collector.serve(version)
+    await room.collector.served(room.tenant, version)
     evaluate, wanted = config.evaluate, list[UUID]()
     for nth, world in enumerate(evaluate.worlds):
         count = _share(evaluate.count, len(evaluate.worlds), nth)
@@ -194,19 +207,28 @@ async def _in_mode(
     collector, collect = room.collector, config.collect
     frozen = Frozen(
         dataset=_dataset(config.evaluate), tasks=wanted, graph=collect.graph, role=collect.role,
-        greedy=mode == "greedy", seed=config.evaluate.seed, form=collect.form, budget=Budget(turns=collect.turns),
+        greedy=mode == "greedy", seed=config.evaluate.seed, form=collect.form, max_tokens=collect.max_tokens,
+        budget=Budget(turns=collect.turns),
         engines=other_engines(named(collector.graphs, collect.graph), collect),
     )  # fmt: skip
     results = await _results(room, version, frozen)
     if not results:
-        label, database = _label(version), collector.database
-        made = await promotion.evaluate(database, collector.hints, room.tenant, label, frozen, graphs=collector.graphs)
-        await collector.ended(room.tenant, made.batch.id)
+        label, database = version.label, collector.database
+        room.said(f"evaluating {label}, {mode}")
+        made = await promotion.evaluate(
+            database, collector.hints, room.tenant, label, frozen, graphs=collector.graphs, key=_key(version, frozen)
+        )
+        await collector.ended(room.tenant, made.batch.id, version)
         await promotion.settle_evaluation(database, room.tenant, label, made.batch.id, frozen)
         results = await _results(room, version, frozen)
     found = Scored(version, mode, {row.task: row.reward for row in results if row.reward is not None})
-    room.said(f"{_label(version)} {mode}: {found.share:.3f} of {len(found.rewards)}")
+    room.said(f"{version.label} {mode}: {found.share:.3f} of {len(found.rewards)}")
     return found
+
+
+def _key(version: VersionRow, frozen: Frozen) -> str:
+    """Of the batch, so that an evaluation that was cut short goes on with the rollouts that it has."""
+    return f"{version.id}/{sha256(repr(frozen).encode()).hexdigest()}"
 
 
 async def _results(room: LoopRoom, version: VersionRow, frozen: Frozen) -> Sequence[ResultRow]:
@@ -227,7 +249,7 @@ async def _trained(room: LoopRoom, config: LoopConfig, start: VersionRow) -> tup
     """What came of it, and the job."""
     collect = config.collect.model_dump(mode="json", exclude_defaults=True)
     data = {"roles": [config.collect.role], **config.train.get("data", {})}
-    tables = {**config.train, "policy": _label(start), "name": config.name, "collect": collect, "data": data}
+    tables = {**config.train, "policy": start.label, "name": config.name, "collect": collect, "data": data}
     return await _produced(room, tables, config.seed)
 
 
@@ -237,9 +259,7 @@ async def _produced(room: LoopRoom, tables: Mapping[str, Any], seed: int) -> tup
     tables = {**tables, "learner": {**learner, "seed": seed}}
     config_of(tables)
     database = room.collector.database
-    digest = hashlib.sha256(orjson.dumps(tables, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    found, _ = await training.page(database, room.tenant, None, None, JOBS_LOOKED_AT)
-    job = next((j for j in found if j.config_sha256 == digest and j.state != "cancelled"), None)
+    job = await training.earlier(database, room.tenant, tables)
     if job is None:
         job = await training.create(database, room.tenant, tables, kind="loop" if "collect" in tables else "train")
     if job.state in ("paused", "failed"):
@@ -247,7 +267,9 @@ async def _produced(room: LoopRoom, tables: Mapping[str, Any], seed: int) -> tup
     if job.state != "done":
         job = await room.run(job.id)
     if job.state != "done" or job.produced is None:
-        raise Unavailable(f"Training job {job.id} is {job.state}: {job.error or job.stop_reason}")
+        remedy = "When the cause is mended, the same command goes on."
+        why = (job.error or job.stop_reason).removesuffix(".")
+        raise Conflict(f"Training job {job.id} is {job.state}: {why}.", remedy)
     return await policies.one(database, room.tenant, job.produced), job.id
 
 
@@ -256,8 +278,8 @@ async def _drawn(
 ) -> list[UUID]:
     if not count:
         return []
-    specs = await asyncio.to_thread(tasks.of_world, Drawn(world, count, hops, collect.kinds or None, seed))
-    return (await tasks.store(room.collector.database, room.tenant, f"world:{world}", specs)).ids
+    drawn = Drawn(world, count, hops, collect.kinds or None, seed)
+    return await tasks.of_world_stored(room.collector.database, room.tenant, drawn)
 
 
 async def _batch(
@@ -282,22 +304,9 @@ async def _batch(
         name=what,
         idempotency_key=f"{config.name}/{config.seed}/{what}",
     )
-    made = await rollouts.create(
-        collector.database,
-        collector.hints,
-        room.tenant,
-        request,
-        graphs=collector.graphs,
-        slice_turns=collector.slice_turns,
-    )
-    await collector.ended(room.tenant, made.batch.id)
-    return made.batch.id
+    return (await collector.made(room.tenant, request)).batch.id
 
 
 def _share(total: int, parts: int, nth: int) -> int:
     """Of the nth part, when `total` is divided as evenly as it goes."""
     return total // parts + (nth < total % parts)
-
-
-def _label(version: VersionRow) -> str:
-    return f"{version.name}@{version.version}"

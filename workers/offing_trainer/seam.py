@@ -33,14 +33,16 @@ COLUMNS: Mapping[str, str] = {
     "logp_old": "(P,) under the weights that a step begins with: the anchor of the clip; in bypass form, behaviour",
     "logp_start": "(P,) under the weights that a step begins with, also in bypass form",
     "logp_ref": "(P,) under the reference policy",
-    "reference_logp": "(T,) mean log-probability of the reference answer after each turn's observation",
-    "reference_start": "(R,) mean log-probability of the reference answer before the first turn",
+    "reference_logp": "(T,) mean log-probability of the reference answer's tokens after each turn's observation; NaN: "
+    "no turn of the policy followed",
+    "reference_start": "(R,) the same before the first turn",
     "value_high": "(T,) critic before the turn, over subgoals",
     "value_low": "(T,) critic after the subgoal is written",
     "value_term": "(T,) critic for KEEP or SWITCH",
     "value_kept": "(T,) value_low with the subgoal before, for the paper's form of the switch stream",
     "value": "(T,) critic before the turn, for flat turn GAE",
-    "value_after": "(R,) critic after the last observation of a rollout that a limit cut off; NaN: it was not",
+    "value_after": "(R,) critic after the last observation of a rollout that a limit cut off; NaN: it was not. No job "
+    "computes it: no turn of the policy followed that observation, so that it is in no stored row",
 }
 
 

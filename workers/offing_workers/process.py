@@ -1,7 +1,7 @@
 """A worker process: one event loop that owns every client, the runs in hand, and the watchers beside them.
 
-Watchers: the heartbeat (a thread with a connection of its own), the sweepers of runs and of ended rollouts, and the
-listener for nudges.
+Watchers: the heartbeat (a thread with a connection of its own), the sweepers of runs and of ended rollouts, the one
+that does jobs which learn, and the listener for nudges.
 """
 
 import asyncio
@@ -17,16 +17,19 @@ from uuid import UUID
 import structlog
 
 from offing.bus.control import Control
+from offing.bus.hints import BusHints
 from offing.bus.live import LiveBus
 from offing.bus.wake import CeleryWake
-from offing.core.errors import Unavailable
+from offing.core.errors import Fenced, Unavailable
 from offing.sdk import Graph
+from offing.services.reach import opened
 from offing.settings import Settings
 from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.pool import Database
 from offing_workers.collection import settle, settle_forgotten
 from offing_workers.hold import Drain, Hold
+from offing_workers.prompts.learning import FOLDER, Room, work_one
 from offing_workers.showing import Showing
 from offing_workers.slice import Slice, SliceLimits
 
@@ -35,6 +38,9 @@ GRACE = 20.0
 
 CANCEL_GRACE = 2.0
 """The same for a run that a person cancelled."""
+
+LEARN_SECONDS = 2.0
+"""Between looks for a job that learns: a person waits who has just asked for it."""
 
 log = structlog.get_logger()
 
@@ -86,13 +92,16 @@ class WorkerProcess:
         self._live, self._control = LiveBus(self._redis_url), Control(self._redis_url)
         self._showing = Showing(self._live)
         self._wake = CeleryWake(self._redis_url)
-        watchers = (self._sweep, self._settle, self._listen)
+        self._reaching = opened(settings)
+        self._reach = await self._reaching.__aenter__()
+        watchers = (self._sweep, self._settle, self._learn, self._listen)
         self._watchers = [asyncio.create_task(self._watch(watcher)) for watcher in watchers]
 
     async def _close(self) -> None:
         for watcher in self._watchers:
             watcher.cancel()
         await asyncio.gather(*self._watchers, return_exceptions=True)
+        await self._reaching.__aexit__(None, None, None)
         await self._showing.close()
         await self._control.close()
         await self._live.close()
@@ -123,7 +132,7 @@ class WorkerProcess:
             return
         hold = self._holds[run] = Hold(claim.fence)
         limits = SliceLimits(term, self._settings.slice_turns, self._settings.slice_seconds)
-        slice = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits)
+        slice = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits, self._reach)
         hold.task = asyncio.create_task(slice.advance())
         if self._draining:
             self._drain_one(hold)  # claimed while the others were told
@@ -188,6 +197,20 @@ class WorkerProcess:
         while True:
             await asyncio.sleep(self._settings.sweep_seconds * random.uniform(0.5, 1.0))
             await settle_forgotten(self._database, self, 2 * self._settings.sweep_seconds)
+
+    async def _learn(self) -> None:
+        """Do jobs that learn from judged runs, one at a time; they wait for a model nearly all of their time."""
+        settings = self._settings
+        async with BusHints(self._redis_url) as hints:
+            folder, term = settings.home / FOLDER, settings.lease_seconds
+            room = Room(self._database, folder, self._name, term, self._graphs, hints)
+            while True:
+                await asyncio.sleep(min(LEARN_SECONDS, settings.sweep_seconds))
+                try:
+                    while not self._draining and await work_one(room) is not None:
+                        pass
+                except Fenced as error:
+                    log.info("a job that learns was lost", reason=str(error))
 
     async def _listen(self) -> None:
         """Look at runs that somebody nudged. Without Redis the heartbeat finds out as well."""

@@ -161,7 +161,8 @@ class ReplayContext:
     def tools(self) -> tuple[ToolSpec, ...]:
         policy = policy_of(self.history.row.policy)
         allowed = {rule.tool for rule in policy.rules if rule.effect == "allow"} if policy else set[str]()
-        known = registry(str(self.history.row.scope.get("world", "")))
+        scope = self.history.row.scope
+        known = registry(str(scope.get("world", "")), web=bool(scope.get("web")))
         return tuple(tool.spec for tool in known if tool.spec.name in allowed)
 
     @property

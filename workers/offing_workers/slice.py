@@ -22,6 +22,8 @@ from offing.core.step import Step, StepDraft, StepKind
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
 from offing.services import prompt_library
 from offing.services.library import LibraryScope, library_port
+from offing.services.pages import Pages
+from offing.services.reach import Reach
 from offing.services.runs import ended_step
 from offing.storage import runs, spend, steps
 from offing.storage.checkpoints import FencedSaver
@@ -84,13 +86,17 @@ class Slice:
         claim: Claim,
         hold: Hold,
         limits: SliceLimits,
+        reach: Reach | None = None,
     ) -> None:
+        """`reach` None: runs that were asked with the web do without it."""
         self._database, self._viewers, self._wakes, self._graphs = database, viewers, wakes, graphs
         self._claim, self._hold, self._limits, self._fence = claim, hold, limits, claim.fence
+        self._reach = reach
         self._fresh, self._announced = claim.fence.number == 1, False
         self._at_exit, self._is_rollout = False, False
         self.to_settle = False
-        """The run was a rollout, and this slice ended it."""
+        """The run is a rollout, and this slice set out to end it. It may have been cut off before or after the end was
+        stored: a heartbeat that finds an ended run takes it for lost."""
 
     async def advance(self) -> None:
         """Work until the run ends, is asked to stop, or the slice is over. Leaves everything to others once fenced.
@@ -128,10 +134,10 @@ class Slice:
     async def _bury(self, detail: str) -> None:
         """End the run without its graph, its state or a report."""
         status, reason, term = RunStatus.DEAD, StopReason.NO_PROGRESS, self._limits.term
+        self.to_settle = self._is_rollout
         async with self._database.transaction(self._fence.tenant) as connection:
             await steps.append(connection, self._fence, term, [ended_step(status, reason, detail=detail)], Booking())
             await runs.hand_back(connection, self._fence, term, Release(status, stop_reason=reason, error=detail))
-        self.to_settle = self._is_rollout
 
     async def _advance(self) -> None:
         async with self._database.transaction(self._fence.tenant) as connection:
@@ -208,8 +214,10 @@ class Slice:
         sources = tuple(UUID(str(s)) for s in row.scope.get("sources", ()))
         library = library_port(self._database, self._fence.tenant, LibraryScope(collections, sources))
         world = str(row.scope.get("world", ""))
-        scope = ToolScope(self._fence.tenant, row.id, "", library, collections, sources, world)
-        tools = {tool.spec.name: tool for tool in registry(world)}
+        web, tenant = bool(row.scope.get("web")), self._fence.tenant
+        port = Pages(self._database, tenant, self._reach) if web and self._reach else None
+        scope = ToolScope(tenant, row.id, "", library, collections, sources, world, port)
+        tools = {tool.spec.name: tool for tool in registry(world, web=web)}
         return Toolbelt(tools, policy_of(row.policy), scope, self._database, self._recorder, used)
 
     async def _announce(self) -> None:
@@ -313,8 +321,8 @@ class Slice:
         if report is None and status is not RunStatus.CANCELLED:
             salvaged = await context.checked(await _salvaged(graph, context), stop)
             said, also = [salvaged.step, *said], salvaged.store
-        await self._let_go(saver, Release(status, stop_reason=stop, error=detail or None), *said, also=also)
         self.to_settle = self._is_rollout
+        await self._let_go(saver, Release(status, stop_reason=stop, error=detail or None), *said, also=also)
         await self._viewers.doing(self._fence.tenant, self._fence.run, None)
 
 

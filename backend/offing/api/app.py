@@ -14,6 +14,7 @@ from offing.api.routes import (
     evaluations,
     events,
     jobs,
+    learning,
     library,
     platform,
     policies,
@@ -65,7 +66,7 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
 
 def _install_routes(app: FastAPI) -> None:
     known = APIRouter(dependencies=[Depends(authenticated)], responses=GUARDED)
-    training = (tasks, batches, policies, evaluations, trajectory_routes, jobs)
+    training = (tasks, batches, policies, evaluations, trajectory_routes, jobs, learning)
     for part in (runs, events, reports, threads, library, *training, session, platform):
         known.include_router(part.router)
     app.include_router(known, prefix=PREFIX)

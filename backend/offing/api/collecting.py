@@ -322,4 +322,8 @@ def score_out(score: ScoreRow) -> ScoreOut:
 
 def policy_out(version: VersionRow) -> PolicyOut:
     linked = {"parent_id": "parent"}
-    return PolicyOut(**{name: getattr(version, linked.get(name, name)) for name in PolicyOut.model_fields})
+    told: dict[str, Any] = {name: getattr(version, linked.get(name, name)) for name in PolicyOut.model_fields}
+    # Thousands of hashes that only the next job needs.
+    lineage = {name: value for name, value in version.lineage.items() if name != "seen"}
+    told["lineage"] = lineage
+    return PolicyOut(**told)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from offing.api import jobs, standing, training
+from offing.api import jobs, learning, standing, training
 
 RUN = "01980000-0000-7000-8000-00000000000a"
 THREAD = "01980000-0000-7000-8000-00000000000b"
@@ -298,6 +298,9 @@ EXAMPLES: dict[str, Example] = {
     "CanaryIn": {"share": 0.1},
     "RollbackOut": {"said": "planner@2 is active again, in place of planner@3"},
     "TrajectoryOut": training.EXAMPLE,
+    "LearnIn": {"engine": {"engine": "litellm", "model": "openai/gpt-5-mini"}, "usd": 0.5},
+    "OutlookOut": learning.OUTLOOK,
+    "LibraryText": learning.TEXT,
     "JobOut": {name: value for name, value in jobs.EXAMPLE.items() if name != "ledger"},
     "JobDetail": jobs.EXAMPLE,
     "JobPage": {"items": [], "next": None},

@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from offing.api.schemas import Page, Wire
+from offing.services import learning
 from offing.services.training import SeenJob
 from offing.storage.training_events import Event
 from offing.storage.training_jobs import JobRow, Metric
@@ -116,8 +117,22 @@ def event_list(found: list[Event]) -> EventList:
 def _fields(job: JobRow) -> Mapping[str, Any]:
     own = {"produced_id": "produced"}
     names = set(JobOut.model_fields) - {"waits_for"}
-    waits = _waits_for() if job.state == "queued" else ""
-    return {name: getattr(job, own.get(name, name)) for name in names} | {"waits_for": waits}
+    waits = _waits_for() if job.state == "queued" and job.kind != learning.KIND else ""
+    told = {name: getattr(job, own.get(name, name)) for name in names} | {"waits_for": waits}
+    return told | {"config": _config(job)}
+
+
+def _config(job: JobRow) -> dict[str, Any]:
+    """What only an engine knows may be long, and is nobody else's business."""
+    return job.config if job.kind != learning.KIND else {name: _bare(name, told) for name, told in job.config.items()}
+
+
+def _bare(name: str, told: Any) -> Any:
+    if name == "engine":
+        return told | {"options": {}}
+    if name == "gate" and told:
+        return {inner: _bare(inner, value) for inner, value in told.items()}
+    return told
 
 
 def _waits_for() -> str:

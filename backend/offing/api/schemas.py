@@ -46,10 +46,11 @@ class BudgetIn(Wire):
 
 
 class ScopeIn(Wire):
-    """What of the library the run may see."""
+    """What of the library the run may see, and whether it may leave it."""
 
     collections: list[CollectionName] = Field(default=[], max_length=100, description="Empty: all of it.")
     sources: list[UUID] = Field(default=[], max_length=1000, description="Empty: all sources of the collections.")
+    web: bool = Field(default=False, description="Whether the run may search the web and read public pages.")
 
 
 class RunIn(Wire):

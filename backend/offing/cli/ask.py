@@ -44,6 +44,7 @@ class Wanted:
     turns: int
     usd: float | None
     seconds: float | None
+    web: bool = False
 
 
 def run(wanted: Wanted, as_json: bool) -> int:
@@ -94,7 +95,7 @@ async def _ask(
             wanted.graph,
             budget=Budget(wanted.turns, None, None if wanted.usd is None else Decimal(str(wanted.usd)), wanted.seconds),
             engines=engines,
-            scope={"collections": collections},
+            scope={"collections": collections, **({"web": True} if wanted.web else {})},
         )
         graphs = {graph.name: graph}
         submitted = await submit(database, hints, LOCAL_TENANT, request, graphs=graphs, default_engine=default_choice())

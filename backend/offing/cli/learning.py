@@ -1,29 +1,37 @@
-"""`offing learn`: judged runs become the next version of a prompt library, a candidate."""
+"""`offing learn`: judged runs become the next version of a prompt library, a candidate; a worker does the work."""
 
+import asyncio
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+from uuid import UUID
 
 import orjson
 from cyclopts import Parameter
 
+from offing.cli.hooks import hooks
 from offing.cli.show import with_database
-from offing.cli.terminal import safe
+from offing.cli.terminal import Progress, safe
 from offing.core.errors import InvalidInput
 from offing.core.prompt_library import CASES, EXPERIENCES, Library, library_of
+from offing.local.stack import working_stack
 from offing.models.discover import default_choice, engine_named
-from offing.services import prompt_library
+from offing.services import learning, policies, prompt_library, training
+from offing.services.graphs import installed
+from offing.services.learning import Gate, Wanted
 from offing.settings import load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.policy_versions import VersionRow
 from offing.storage.pool import Database
-
-if TYPE_CHECKING:
-    from offing_trainer.prompts.learning import Learned, Wanted
+from offing.storage.training_jobs import JobRow
 
 FOLDER = "prompts"
 """Under OFFING_HOME; one folder a version."""
+
+LOOK_SECONDS = 0.5
+
+OVER = ("done", "failed", "cancelled", "paused")
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
@@ -37,12 +45,21 @@ def learn(
     groups: int = 50,
     cases: bool = True,
     usd: float | None = None,
+    gate: str | None = None,
+    gate_engine: str | None = None,
+    gate_graph: str = "agentflow",
+    gate_role: str = "planner",
+    gate_tasks: int = 50,
+    gate_members: int = 1,
+    gate_usd: float | None = None,
     folder: Path | None = None,
+    detach: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
 ) -> int:
     """Compare judged runs and register what they teach as a candidate of the prompt library NAME.
 
-    `offing policy evaluate`, `promote` and `rollback` treat it as any policy; a run shows it to a role with
+    A worker does it, as a job; Ctrl-C leaves it to the running stack. `offing policy evaluate`, `promote` and
+    `rollback` treat the candidate as any policy; a run shows it to a role with
     `--engine 'planner=litellm:openai/gpt-5-mini;library=NAME'`.
 
     Parameters
@@ -58,36 +75,92 @@ def learn(
     cases
         Remember runs as cases, too; the nearest are shown to later questions.
     usd
-        Money after which no further group is compared.
+        Money of all comparisons together; what the gate's runs may cost, `--gate-usd` says.
+    gate
+        A dataset of stored tasks on which the candidate is then measured against the active version.
+    gate_engine
+        Who reads the library there and answers every role. None: `--engine`.
+    gate_graph
+        The graph that works on the tasks.
+    gate_role
+        Its role that is shown the library.
+    gate_tasks
+        Tasks at most.
+    gate_members
+        Runs of each task.
+    gate_usd
+        Money of one of these runs.
     folder
         Register this folder, a version's copy that you changed, instead of learning.
+    detach
+        Only queue the job; `offing training show JOB` tells how it goes.
     json
         Print only JSON on standard output.
     """
-    place = load_settings().home / FOLDER
     if folder is not None:
+        place = load_settings().home / FOLDER
         return _said(with_database(lambda database: _registered(database, name, _read(folder), place)), json)
-    from offing_trainer.prompts.learning import Wanted
-
-    if not 1 <= groups <= 10_000:
-        raise InvalidInput("--groups", f"{groups} is out of range", "Use 1 to 10000.")
     choice = engine_named(engine, "--engine") if engine else default_choice()
-    wanted = Wanted(name, choice, graph, tag, groups, cases, usd)
-    return _told(with_database(lambda database: _learned(database, wanted, place)), json)
+    reader = engine_named(gate_engine, "--gate-engine") if gate_engine else choice
+    measure = None
+    if gate:
+        measure = Gate(gate, reader, gate_graph, gate_role, count=gate_tasks, members=gate_members, usd=gate_usd)
+    wanted = Wanted(name, choice, graph, tag, groups, cases, usd, measure)
+    if detach:
+        return _queued(with_database(lambda database: _created(database, wanted)), json)
+    progress = Progress(sys.stderr)
+    with progress, working_stack(load_settings(), hooks(), say=progress.say) as servers:
+        job, version = asyncio.run(_learned(servers.app_url, wanted, progress))
+    return _told(job, version, json)
 
 
-async def _learned(database: Database, wanted: "Wanted", place: Path) -> "Learned":
-    from offing_trainer.prompts.learning import learn as work
-    from offing_workers.collection import TenantMeter
+async def _created(database: Database, wanted: Wanted) -> JobRow:
+    job, _ = await learning.create(database, LOCAL_TENANT, wanted, installed(load_settings().graphs))
+    return job
 
-    return await work(database, LOCAL_TENANT, wanted, place, TenantMeter(database, LOCAL_TENANT))
+
+async def _learned(url: str, wanted: Wanted, progress: Progress) -> tuple[JobRow, VersionRow | None]:
+    """The job when it is over, and its candidate."""
+    async with Database(url, most=2) as database:
+        job = await _followed(database, await _created(database, wanted), progress)
+        version = await policies.one(database, LOCAL_TENANT, job.produced) if job.produced else None
+    return job, version
+
+
+async def _followed(database: Database, job: JobRow, progress: Progress) -> JobRow:
+    said = ""
+    while job.state not in OVER:
+        await asyncio.sleep(LOOK_SECONDS)
+        job = (await training.one(database, LOCAL_TENANT, job.id)).job
+        if (now := f"{job.phase or job.state}{await _cost(database, job.id)}") != said:
+            progress.say(said := now)
+    return job
+
+
+async def _cost(database: Database, job: UUID) -> str:
+    """What it came to so far. Empty: nothing was compared yet."""
+    found = await training.metrics(database, LOCAL_TENANT, job, 0, COSTS, 5_000)
+    last = {metric.name: metric.value for metric in found}
+    if not last:
+        return ""
+    tokens = last["prompt_tokens"] + last["completion_tokens"]
+    return f" · {tokens:,.0f} tokens · {'' if last['priced'] else 'at least '}{last['usd']:.4f} USD"
+
+
+COSTS = ("prompt_tokens", "completion_tokens", "usd", "priced")
+
+
+def _queued(job: JobRow, as_json: bool) -> int:
+    if as_json:
+        return _dump(asdict(job))
+    print(f"job {job.id} is {job.state}")
+    return 0
 
 
 async def _registered(database: Database, name: str, library: Library, place: Path) -> VersionRow:
-    from offing_trainer.prompts.learning import begun
-
-    parent = await begun(database, LOCAL_TENANT, name, place)
+    parent = await learning.begun(database, LOCAL_TENANT, name, place)
     lineage = {**parent.version.lineage, "from": f"{name}@{parent.version.version}", "engine": "a person"}
+    lineage.pop("job", None)
     row, _ = await prompt_library.register(
         database, LOCAL_TENANT, name, library, place, parent=parent.version.id, lineage=lineage
     )
@@ -104,24 +177,27 @@ def _read(folder: Path) -> Library:
     return library_of(texts)
 
 
-def _told(learned: "Learned", as_json: bool) -> int:
+def _told(job: JobRow, version: VersionRow | None, as_json: bool) -> int:
     if as_json:
-        return _dump(asdict(learned) | {"library": learned.library.model_dump(mode="json")})
-    for why in learned.refused:
+        _dump({"job": asdict(job), "version": asdict(version) if version else None})
+        return 1 if job.state == "failed" else 0
+    for why in version.lineage.get("refused", ()) if version else ():
         print(f"left out: {safe(why)}", file=sys.stderr)
-    if learned.stopped:
-        print(f"stopped early: {safe(learned.stopped)}", file=sys.stderr)
-    print(f"{learned.compared} groups compared, {learned.edits} changes", file=sys.stderr)
-    if learned.version is None:
-        print("Nothing was learned, and there is no candidate.", file=sys.stderr)
-        return 1 if learned.stopped else 0
-    return _said(learned.version, False)
+    if job.error or job.stop_reason:
+        print(f"{job.state}: {safe(job.error or job.stop_reason)}", file=sys.stderr)
+    if version is None:
+        print("There is no candidate.", file=sys.stderr)
+        return 1 if job.state == "failed" else 0
+    told = version.lineage
+    if "compared" in told:
+        print(f"{told['compared']} groups compared, {told['edits']} changes, {told['usd']:.4f} USD", file=sys.stderr)
+    return _said(version, False)
 
 
 def _said(row: VersionRow, as_json: bool) -> int:
     if as_json:
         return _dump(asdict(row))
-    print(f"{row.name}@{row.version}")
+    print(row.label)
     print(f"{row.state}; its files are in {safe(row.uri)}", file=sys.stderr)
     return 0
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,13 +16,13 @@ from offing.bus.hints import BusHints
 from offing.cli.hooks import hooks
 from offing.cli.terminal import Progress
 from offing.cli.training import need_torch, room_of, tables_of
-from offing.core.errors import Conflict
 from offing.local.background import status
 from offing.local.datadir import layout
-from offing.local.policy import with_engine
+from offing.local.policy import policies_folder, with_engine
 from offing.local.servers import Servers
 from offing.local.stack import ENGINE, worker_processes, working_stack
 from offing.models.credentials import Destination
+from offing.services import training
 from offing.services.graphs import installed
 from offing.settings import Settings, load_settings
 from offing.storage.migrate import LOCAL_TENANT
@@ -30,10 +30,16 @@ from offing.storage.pool import Database
 from offing.storage.training_jobs import JobRow
 
 if TYPE_CHECKING:
+    from offing_trainer.job.running import Room
     from offing_trainer.loop import Closed, LoopRoom, Scored
     from offing_trainer.loop_config import LoopConfig, StartConfig
 
-SHOWN = ("reward", "success", "entropy", "grad_norm", "seconds_collect", "seconds_update")
+Told = Callable[[JobRow, str, Mapping[str, float]], None]
+
+LOST_SECONDS = 0.5
+"""Between looks whether another process lost a job."""
+
+SHOWN = ("reward", "success", "entropy", "grad_norm", "seconds_update")
 
 
 def loop(
@@ -47,7 +53,7 @@ def loop(
     Parameters
     ----------
     config
-        A TOML file; deploy/loop.toml shows every entry.
+        A TOML file; deploy/loop.toml is one.
     set
         An entry of it, such as `train.steps=20`; the value is TOML, or else text.
     json
@@ -69,39 +75,55 @@ def loop(
 
 def _with_policies(settings: Settings) -> Settings:
     """With a folder for versions, so that there is an engine."""
-    folder = settings.policies or settings.home / "policies"
+    folder = policies_folder(settings)
     folder.mkdir(parents=True, exist_ok=True)
     return settings.model_copy(update={"policies": folder})
 
 
 async def _closed(wanted: "LoopConfig", servers: Servers, settings: Settings, progress: Progress) -> "Closed":
-    from offing_trainer.loop import closed_loop
+    from offing_trainer.loop import persistent_loop
 
     async with Database(servers.app_url, most=4) as database, BusHints(servers.redis_url) as hints:
-        return await closed_loop(_loop_room(database, hints, settings, progress), wanted)
+        room = loop_room(database, hints, settings, say=progress.say, told=_teller(progress))
+        return await persistent_loop(room, wanted)
 
 
-def _loop_room(database: Database, hints: BusHints, settings: Settings, progress: Progress) -> "LoopRoom":
+def loop_room(
+    database: Database, hints: BusHints, settings: Settings, *, say: Callable[[str], None], told: Told
+) -> "LoopRoom":
+    """What a loop in this process works with; `settings` name the engine. `told` hears of each job, see `Room.said`."""
     from offing_trainer.job.collecting import Collector
     from offing_trainer.job.own_engine import OurEngine
-    from offing_trainer.job.process import run_one
     from offing_trainer.loop import LoopRoom
 
     key = settings.engine_key
     engine = OurEngine(Destination(settings.engine_url or "", key.get_secret_value() if key else ""))
     collector = Collector(database, hints, installed(settings.graphs), engine, settings.slice_turns)
-    room = replace(room_of(database, settings, _teller(progress)), collect=collector.collected)
+    room = replace(room_of(database, settings, told), collect=collector.collected)
 
     async def run(job: UUID) -> JobRow:
-        done = await run_one(room, job)
-        if done is None:
-            raise Conflict(f"Job {job} is another process's.", "If that process is lost, try again in a minute.")
-        return done
+        return await _run(room, job, say)
 
-    return LoopRoom(LOCAL_TENANT, collector, run, room.policies, _make, _hashes, progress.say)
+    return LoopRoom(LOCAL_TENANT, collector, run, room.policies, _make, _hashes, say)
 
 
-def _teller(progress: Progress) -> Any:
+async def _run(room: "Room", job: UUID, say: Callable[[str], None]) -> JobRow:
+    """A job to its end. Where another process has it, this one waits until it is done, or lost."""
+    from offing_trainer.job.process import run_one
+
+    told = False
+    while (done := await run_one(room, job)) is None:
+        found = (await training.one(room.database, LOCAL_TENANT, job)).job
+        if found.state not in ("queued", "running"):
+            return found
+        if not told:
+            say(f"job {job} belongs to {found.worker}; waiting until it is done, or lost")
+        told = True
+        await asyncio.sleep(LOST_SECONDS)
+    return done
+
+
+def _teller(progress: Progress) -> Told:
     def say(job: JobRow, phase: str, figures: Mapping[str, float]) -> None:
         if figures or job.step == 0:
             told = "  ".join(f"{name} {figures[name]:.4g}" for name in SHOWN if name in figures)
@@ -145,6 +167,6 @@ def _print(closed: "Closed", as_json: bool) -> int:
 
 def _told(one: "Scored") -> dict[str, Any]:
     """With each task's reward, in the tasks' order, so that runs can be compared in pairs."""
-    name = f"{one.version.name}@{one.version.version}"
+    name = one.version.label
     rewards = [reward for _, reward in sorted(one.rewards.items())]
     return {"policy": name, "mode": one.mode, "success": one.share, "rewards": rewards}

@@ -88,6 +88,7 @@ def ask(
     turns: int | None = None,
     usd: float | None = None,
     seconds: float | None = None,
+    web: bool = False,
     json: Json = False,
 ) -> int:
     """Ask a question, wait, and print a cited report.
@@ -110,12 +111,15 @@ def ask(
         Money that the run may spend.
     seconds
         Seconds of work, after which it writes what it has.
+    web
+        It may search the web and read public pages, too.
     json
         Print only JSON on standard output.
     """
     from offing.cli.ask import Wanted, run
 
-    return run(Wanted(question, docs, graph, engine, DEPTHS[depth] if turns is None else turns, usd, seconds), json)
+    most = DEPTHS[depth] if turns is None else turns
+    return run(Wanted(question, docs, graph, engine, most, usd, seconds, web), json)
 
 
 @app.command

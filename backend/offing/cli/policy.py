@@ -47,7 +47,7 @@ def add(name: str, folder: Path, kind: str | None, parent: str, base_model: str,
     row, new = with_database(work)
     if as_json:
         return _dump(row)
-    print(f"{row.name}@{row.version}")
+    print(row.label)
     if not new:
         print("These files are registered already.", file=sys.stderr)
     return 0
@@ -59,7 +59,7 @@ def listed(name: str | None, limit: int, as_json: bool) -> int:
         return _dump(found)
     table = Table("policy", "state", "kind", "weights", "folder", box=None)
     for row in found:
-        table.add_row(f"{row.name}@{row.version}", row.state, row.kind, row.sha256[:12], safe(row.uri))
+        table.add_row(row.label, row.state, row.kind, row.sha256[:12], safe(row.uri))
     Console().print(table)
     return 0
 
@@ -70,7 +70,7 @@ def change(policy: str, state: str) -> int:
         return await policies.change_state(database, LOCAL_TENANT, row.id, state)
 
     row = with_database(work)
-    print(f"{row.name}@{row.version} is {row.state}")
+    print(f"{row.label} is {row.state}")
     return 0
 
 

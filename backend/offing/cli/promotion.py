@@ -15,7 +15,7 @@ from offing.cli.hooks import hooks
 from offing.cli.rollout import followed
 from offing.cli.show import with_database
 from offing.cli.terminal import Progress
-from offing.core.errors import InvalidInput
+from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.core.run import Budget
 from offing.local.servers import Servers
 from offing.local.stack import working_stack
@@ -71,13 +71,13 @@ def promote(policy: str, gate: Gate, replicas: tuple[str, ...], as_json: bool) -
             how = {"dataset": gate.dataset, "mode": mode}
             made.append(await promotion.promote(database, LOCAL_TENANT, policy, rules, **how))
 
-        await _served(database, policy, replicas, flip)
+        await served(database, policy, replicas, flip)
 
     with_database(work)
     row, verdict = made[0]
     if as_json:
         return _dump({"policy": asdict(row), "verdict": None if verdict is None else asdict(verdict)})
-    print(f"{row.name}@{row.version} is {row.state}")
+    print(f"{row.label} is {row.state}")
     if verdict is not None:
         p = verdict.paired
         told = f"difference {p.difference:+.3f}, 95 % from {p.low:+.3f} to {p.high:+.3f}"
@@ -85,10 +85,13 @@ def promote(policy: str, gate: Gate, replicas: tuple[str, ...], as_json: bool) -
     return 0
 
 
-async def _served(
+async def served(
     database: Database, policy: str, replicas: tuple[str, ...], flip: Callable[[], Awaitable[None]]
 ) -> None:
-    """Make every replica serve a version before `flip`."""
+    """Make every replica serve a version before `flip`, and unload what none of them needs any more after it.
+
+    Raises what `flip` raises; a version that was refused is unloaded too.
+    """
     if not replicas:
         await flip()
         return
@@ -96,7 +99,23 @@ async def _served(
 
     row = await policies.named(database, LOCAL_TENANT, policy)
     key = os.environ.get(ENGINE_KEY, "")
-    await published([Destination(url, key) for url in replicas], policy, Path(row.uri), flip)
+    servers = [Destination(url, key) for url in replicas]
+    try:
+        await published(servers, policy, Path(row.uri), flip)
+    except Conflict:
+        await _tidied(database, servers, row.name, refused=policy)
+        raise
+    await _tidied(database, servers, row.name)
+
+
+async def _tidied(database: Database, servers: list[Destination], name: str, refused: str = "") -> None:
+    """The version is where it belongs by now, so that a server that does not unload is told of, and no error."""
+    from offing_trainer.job.serving import withdrawn
+
+    try:
+        await withdrawn(servers, await promotion.spare(database, LOCAL_TENANT, name, refused))
+    except Unavailable as error:
+        print(f"warning: {error}", file=sys.stderr)
 
 
 def evaluate(wanted: Evaluation, as_json: bool) -> int:
@@ -138,7 +157,7 @@ async def _evaluate(wanted: Evaluation, graph: Graph, servers: Servers, progress
 
 def canary(policy: str, share: float) -> int:
     row = with_database(lambda database: promotion.try_canary(database, LOCAL_TENANT, policy, share))
-    print(f"{row.name}@{row.version} answers {share:.0%} of the new runs that name {row.name} without a version")
+    print(f"{row.label} answers {share:.0%} of the new runs that name {row.name} without a version")
     return 0
 
 

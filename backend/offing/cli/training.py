@@ -19,6 +19,7 @@ from rich.table import Table
 from offing.cli.show import with_database
 from offing.cli.terminal import safe
 from offing.core.errors import Conflict, InvalidInput, Unavailable
+from offing.local.policy import policies_folder
 from offing.services import policies, training
 from offing.settings import Settings, app_address, load_settings
 from offing.storage.migrate import LOCAL_TENANT
@@ -31,15 +32,25 @@ if TYPE_CHECKING:
     from offing_trainer.job.running import Room
 
 app = App(name="training", help="Training jobs: list, look at, pause, go on, cancel.")
+app.command("offing.cli.hand_over:hand_over", name="hand-over", help="Write a job's steps for another trainer.")
 
 Flag = Annotated[bool, Parameter(negative="")]
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
-SHOWN = ("reward", "success", "entropy", "kl", "grad_norm", "loss", "tokens")
+HEADS = ("value", "value_high", "value_low", "value_term")
+"""Of critics."""
+
+SHOWN = (
+    *("reward", "success", "entropy", "kl", "grad_norm", "loss", "tokens"),
+    *(f"{head}/explained_variance" for head in HEADS),
+)
 """Figures of a step that a terminal shows, as far as there are any."""
 
 BARS = 40
+
+LEASES = 2
+"""How many times longer than a run's a job's claim lasts: opening weights may hold a process up."""
 
 
 def train(
@@ -202,7 +213,7 @@ def room_of(database: Database, settings: Settings, said: "Any | None" = None) -
     from offing_trainer.job.running import Room
     from offing_trainer.job.trainee import begin
 
-    room = Room(database, settings.home, settings.policies or settings.home / "policies", begin)
+    room = Room(database, settings.home, policies_folder(settings), begin, term=LEASES * settings.lease_seconds)
     if said is None:
         return room
     from dataclasses import replace
@@ -281,7 +292,7 @@ def _ended(job: JobRow, as_json: bool) -> int:
         print(f"{job.state}: {job.error or job.stop_reason}; {job.step} steps on {job.rollouts} rollouts")
     if job.produced is not None and not as_json:
         row = with_database(lambda database: policies.one(database, LOCAL_TENANT, job.produced or UUID(int=0)))
-        print(f"{row.name}@{row.version}")
+        print(row.label)
     return 1 if job.state == "failed" else 0
 
 

@@ -150,8 +150,11 @@ def policy_hash(policy: Policy) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def default_policy() -> Policy:
-    """The tools that come with the platform, and those of worlds, within the bounds of their own schemas."""
+def default_policy(*, web: bool = False) -> Policy:
+    """The tools that come with the platform, and those of worlds, within the bounds of their own schemas.
+
+    `web`: those that reach the web, too, for a run that was asked with it.
+    """
     return Policy(
         rules=(
             Rule(
@@ -173,6 +176,7 @@ def default_policy() -> Policy:
                 Rule(tool=name, when=(_text("relation", 40), _text("entity", 100)), most=MOST_CALLS)
                 for name in WORLD_TOOLS
             ),
+            *(_WEB_RULES if web else ()),
         )
     )
 
@@ -183,9 +187,30 @@ WORLD_TOOLS = ("amber", "birch", "cobalt", "delta", "ember", "flint")
 MOST_CALLS = 4_096
 """Calls of one tool in one run under the default policy."""
 
+MOST_WEB_CALLS = 512
+"""The same of one that asks other people's servers."""
+
 
 def _text(arg: str, longest: int) -> Condition:
     return Condition(arg=arg, glob="*", min_length=1, max_length=longest)
+
+
+_WEB_RULES = (
+    Rule(
+        tool="web_search",
+        when=(_text("query", 500), Condition(arg="limit", optional=True, minimum=1, maximum=20)),
+        most=MOST_WEB_CALLS,
+    ),
+    Rule(
+        tool="fetch_page",
+        when=(
+            Condition(arg="url", glob="http*://*", min_length=8, max_length=2_048),
+            Condition(arg="start", optional=True, minimum=0, maximum=2**31 - 1),
+            Condition(arg="length", optional=True, minimum=1, maximum=6_000),
+        ),
+        most=MOST_WEB_CALLS,
+    ),
+)
 
 
 def _decided(policy: Policy, spec: ToolSpec, args: Mapping[str, Any], used: int) -> Decision:

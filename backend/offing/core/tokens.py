@@ -79,19 +79,26 @@ class TokenTrace:
 def token_spans(text: str, pieces: Sequence[bytes], spans: Sequence[TextSpan]) -> tuple[TokenSpan, ...]:
     """Spans of `text` as spans of the tokens it was decoded from.
 
-    A token belongs to the span in which its first byte lies, so that spans that follow one another share no token; one
-    that decodes to nothing, such as an end of turn, belongs to the span that ends there.
+    A token belongs to the span in which it begins, white space before a word aside, so that spans that follow one
+    another share no token; one that decodes to nothing, such as an end of turn, belongs to the span that ends there.
     """
     starts = _byte_starts(text)
     edges = [0]
     for piece in pieces:
         edges.append(edges[-1] + len(piece))
-    return tuple(_located(span, starts, edges) for span in spans)
+    begins = [edge + _blank(piece) for edge, piece in zip(edges, pieces, strict=False)]
+    return tuple(_located(span, starts, begins, edges[1:]) for span in spans)
 
 
-def _located(span: TextSpan, starts: Sequence[int], edges: Sequence[int]) -> TokenSpan:
+def _blank(piece: bytes) -> int:
+    """Bytes of white space before its first word. 0: it begins with one, or has none."""
+    word = piece.lstrip()
+    return len(piece) - len(word) if word else 0
+
+
+def _located(span: TextSpan, starts: Sequence[int], begins: Sequence[int], ends: Sequence[int]) -> TokenSpan:
     low, high = starts[span.start], starts[span.end]
-    inside = [n for n in range(len(edges) - 1) if _begins_in(edges[n], edges[n + 1], low, high)]
+    inside = [n for n, (start, end) in enumerate(zip(begins, ends, strict=True)) if _begins_in(start, end, low, high)]
     return TokenSpan(span.kind, inside[0], inside[-1] + 1) if inside else TokenSpan(span.kind, 0, 0)
 
 

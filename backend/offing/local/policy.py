@@ -18,13 +18,19 @@ GRACE_SECONDS = 30.0
 """More than it takes to answer what it has begun."""
 
 
+def policies_folder(settings: Settings) -> Path:
+    """Where versions lie; it need not be there."""
+    return settings.policies or settings.home / POLICIES
+
+
 def with_engine(settings: Settings, paths: Layout, name: str) -> Settings:
     """`settings` with the address of an engine of our own; unchanged without policies, or with another's address.
 
     Where no folder of policies is named, the one in the home is taken, if training has made it and torch is here.
     """
-    if settings.policies is None and (settings.home / POLICIES).is_dir() and find_spec("torch") is not None:
-        settings = settings.model_copy(update={"policies": settings.home / POLICIES})
+    folder = policies_folder(settings)
+    if settings.policies is None and folder.is_dir() and find_spec("torch") is not None:
+        settings = settings.model_copy(update={"policies": folder})
     if settings.policies is None or settings.engine_url:
         return settings
     return settings.model_copy(update={"engine_url": f"unix://{_socket(paths, name)}"})

@@ -181,7 +181,7 @@ def _with_workers(
         yield servers
         return
     asked = threading.Event()
-    watch = threading.Thread(target=supervisor.watch, args=(asked,), name="offing-watch", daemon=True)
+    watch = threading.Thread(target=watch_or_end, args=(supervisor, asked), name="offing-watch", daemon=True)
     try:
         settings = with_engine(settings, paths, name := f"{ENGINE}-{os.getpid()}")
         names = [f"worker-{os.getpid()}" + (f"-{n}" if n else "") for n in range(workers)]
@@ -196,6 +196,12 @@ def _with_workers(
             watch.join()
         if host is not None:
             supervisor.stop()
+
+
+def watch_or_end(supervisor: Supervisor, asked: threading.Event) -> None:
+    """Watches for a command. What is given up ends the command as Ctrl-C does: it would wait for that forever."""
+    if not supervisor.watch(asked):
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def api(settings: Settings, paths: Layout, servers: Servers, echo: Echo | None) -> Process:

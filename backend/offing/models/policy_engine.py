@@ -41,6 +41,9 @@ from offing.models.policy_wire import (
 from offing.models.retry import RetryPolicy
 from offing.models.role_call import REASKS, Manners, Refusal, RoleCall, correction, cut_off
 
+PATIENT = RetryPolicy(attempts=6, base=2.0, cap=10.0)
+"""Seconds: 17 in all on average, 34 at most. An engine that is started again has to load its weights first."""
+
 
 class PolicyOptions(BaseModel):
     """`choice.options` of the policy engine."""
@@ -63,7 +66,7 @@ class PolicyEngine:
     """Stateless between calls; clock, sleep and randomness come in."""
 
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    policy: RetryPolicy = field(default_factory=RetryPolicy)
+    policy: RetryPolicy = PATIENT
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     draw: Callable[[], float] = random.random
     clock: Callable[[], float] = time.monotonic

@@ -236,6 +236,13 @@ async def _read_in(db: Database, batch: _Batch, readers: Readers, same: list[_Fi
         for one in same:
             batch.settle(one.name, "refused", problem=str(refusal))
         return
+    async with db.transaction(batch.tenant) as connection:
+        artefact = await kept(connection, batch.tenant, data, document)
+        await _put(connection, batch, same, artefact, document.title, replaced)
+
+
+async def kept(connection: Connection, tenant: UUID, data: bytes, document: Document) -> UUID:
+    """Store a document's bytes with what was read in them; the text's id. Bytes that are known keep theirs."""
     new = rows.Artefact(
         id=new_id(),
         snapshot=hashlib.sha256(data).digest(),
@@ -246,9 +253,7 @@ async def _read_in(db: Database, batch: _Batch, readers: Readers, same: list[_Fi
         text=document.text,
         title=document.title,
     )
-    async with db.transaction(batch.tenant) as connection:
-        artefact = await _store(connection, batch.tenant, new, document)
-        await _put(connection, batch, same, artefact, document.title, replaced)
+    return await _store(connection, tenant, new, document)
 
 
 async def _store(connection: Connection, tenant: UUID, new: rows.Artefact, document: Document) -> UUID:

@@ -11,6 +11,7 @@ from uuid import UUID
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineChoice
+from offing.services import policy_files
 from offing.storage import policy_versions, training_events
 from offing.storage.evaluations import ScoreRow, scores
 from offing.storage.policy_versions import NewVersion, VersionRow
@@ -149,7 +150,7 @@ async def _numbered(connection: Connection, field: str, text: str, key: UUID) ->
     if row is None:
         remedy = f"Name a version, such as {name}@1, or promote one with `offing policy promote`."
         raise InvalidInput(field, f"{name} has no active version", remedy)
-    return f"{row.name}@{row.version}"
+    return row.label
 
 
 async def _library(connection: Connection, role: str, choice: EngineChoice) -> VersionRow:
@@ -187,10 +188,10 @@ async def one(database: Database, tenant: UUID, id: UUID) -> VersionRow:
         return await policy_versions.by_id(connection, id)
 
 
-async def named(database: Database, tenant: UUID, text: str) -> VersionRow:
-    """The version that NAME@VERSION names. Raises InvalidInput."""
+async def named(database: Database, tenant: UUID, text: str, field: str = "policy") -> VersionRow:
+    """The version that NAME@VERSION names. Raises InvalidInput that names `field`."""
     async with database.transaction(tenant) as connection:
-        return await known(connection, text, "policy")
+        return await known(connection, text, field)
 
 
 async def events(database: Database, tenant: UUID, id: UUID, after: UUID | None, limit: int) -> list[Event]:
@@ -212,8 +213,10 @@ async def evaluations(
 async def change_state(database: Database, tenant: UUID, id: UUID, state: str) -> VersionRow:
     """Move a version to another state; making one active retires the one that was. The same state is no change.
 
-    Raises NotFound, and Conflict for a state that may not follow its present one.
+    Raises NotFound, and Conflict for a state that may not follow its present one or where its files are damaged.
     """
+    if state in ("active", "canary"):
+        await policy_files.refuse_damaged(database, tenant, await one(database, tenant, id))
     async with database.transaction(tenant) as connection:
         await policy_versions.one_at_a_time(connection, (await policy_versions.by_id(connection, id)).name)
         row = await policy_versions.locked(connection, id)
@@ -221,11 +224,11 @@ async def change_state(database: Database, tenant: UUID, id: UUID, state: str) -
             return row
         if state not in FOLLOWING[row.state]:
             after = ", ".join(sorted(FOLLOWING[row.state])) or "none"
-            raise Conflict(f"{row.name}@{row.version} is {row.state}.", f"States that may follow: {after}.")
+            raise Conflict(f"{row.label} is {row.state}.", f"States that may follow: {after}.")
         before = await policy_versions.in_state(connection, row.name, "active") if state == "active" else None
         made = await policy_versions.set_state(connection, row, state)
         kind = {"active": "promoted", "canary": "canary"}.get(state, "state")
-        policy = f"{row.name}@{row.version}"
+        policy = row.label
         detail = {"policy": policy, "from": row.state, "to": state, "before": before and str(before.id)}
         await training_events.add(connection, tenant, kind, {**detail, "gate": "not asked"}, policy=made.id)
         return made

@@ -14,7 +14,7 @@ from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.core.model import EngineChoice
 from offing.core.run import Budget
 from offing.sdk import Graph
-from offing.services import policies, rollouts
+from offing.services import policies, policy_files, rollouts
 from offing.services.prompt_library import with_library
 from offing.services.rollouts import BatchRequest, Created, Hints, ScorerSpec
 from offing.services.training_gate import Result, Rules, Verdict, judged, paired
@@ -42,6 +42,8 @@ class Frozen:
     greedy: bool = True
     seed: int = 0
     form: str = ""
+    max_tokens: int = EngineChoice.model_fields["max_tokens"].default
+    """Of an answer by weights."""
     budget: Budget = field(default_factory=Budget)
     engines: Mapping[str, EngineChoice] | None = None
     """Of the other roles. None: the graph's own."""
@@ -53,14 +55,22 @@ class Frozen:
 
 
 async def evaluate(
-    database: Database, hints: Hints, tenant: UUID, policy: str, frozen: Frozen, *, graphs: Mapping[str, Graph]
+    database: Database,
+    hints: Hints,
+    tenant: UUID,
+    policy: str,
+    frozen: Frozen,
+    *,
+    graphs: Mapping[str, Graph],
+    key: str | None = None,
 ) -> Created:
     """Collect the rollouts of an evaluation; `settle_evaluation` stores it when they have ended. Raises InvalidInput.
 
-    The same policy and tasks with the same seed are the same batch, and members' seeds depend on seed, task and member
-    alone, so that two versions get the same.
+    With `key`, the same request is the same batch. Members' seeds depend on seed, task and member alone, so that two
+    versions get the same. Raises Conflict for a version whose files are damaged.
     """
     choice = await _answering(database, tenant, policy, frozen)
+    await policy_files.refuse_damaged(database, tenant, await policies.named(database, tenant, policy))
     request = BatchRequest(
         graph=frozen.graph,
         tasks=frozen.tasks,
@@ -71,6 +81,7 @@ async def evaluate(
         seed=frozen.seed,
         tags=(EVALUATION,),
         name=f"{policy} on {frozen.dataset}, {frozen.mode}",
+        idempotency_key=key,
     )
     return await rollouts.create(database, hints, tenant, request, graphs=graphs)
 
@@ -83,7 +94,9 @@ async def _answering(database: Database, tenant: UUID, policy: str, frozen: Froz
         row = await policies.known(connection, policy, "policy")
     if row.kind != policies.PROMPTS:
         heat = 0.0 if frozen.greedy else 1.0
-        return EngineChoice(engine="policy", model=policy, form=frozen.form, temperature=heat)
+        return EngineChoice(
+            engine="policy", model=policy, form=frozen.form, temperature=heat, max_tokens=frozen.max_tokens
+        )
     choice = with_library((frozen.engines or {}).get(frozen.role), policy, frozen.role)
     return choice.model_copy(update={"temperature": 0.0}) if frozen.greedy else choice
 
@@ -124,7 +137,7 @@ async def gate(
         ours, theirs = await _comparable(connection, candidate, champion, dataset, mode)
         kl = await _kl(connection, candidate)
         verdict = judged(paired(ours, theirs), rules, kl)
-        detail = {"champion": _name(champion), **_told(verdict)}
+        detail = {"champion": champion.label, **_told(verdict)}
         await training_events.add(connection, tenant, "gate", detail, policy=candidate.id, job=_job(candidate))
     return verdict
 
@@ -140,13 +153,16 @@ async def promote(
 ) -> tuple[VersionRow, Verdict | None]:
     """Make a version the active one, if it passes the gate; `rules` None: whatever it is worth.
 
-    Raises Conflict that says why it did not pass; the refusal is on record.
+    Raises Conflict that says why it did not pass; the refusal is on record. Raises Conflict for damaged files, too.
     """
+    await policy_files.refuse_damaged(database, tenant, await policies.named(database, tenant, policy))
     verdict = await gate(database, tenant, policy, rules, dataset=dataset, mode=mode) if rules else None
     if verdict is not None and not verdict.passed:
         raise Conflict(f"{policy} did not pass the gate: {'; '.join(verdict.why_not)}.", "Train on, or say --force.")
     async with database.transaction(tenant) as connection:
         row = await _following(connection, policy, "active")
+        if row.state == "active":
+            return row, verdict
         before = await policy_versions.in_state(connection, row.name, "active")
         detail = {
             "policy": policy,
@@ -162,6 +178,7 @@ async def try_canary(database: Database, tenant: UUID, policy: str, share: float
     """Let a version answer a share of the new runs that name the policy without a version. Raises InvalidInput."""
     if not 0 < share <= 1:
         raise InvalidInput("share", f"{share} is out of range", "Use more than 0, and 1 at most.")
+    await policy_files.refuse_damaged(database, tenant, await policies.named(database, tenant, policy))
     async with database.transaction(tenant) as connection:
         row = await _following(connection, policy, "canary")
         made = await policy_versions.set_state(connection, row, "canary", share)
@@ -179,7 +196,7 @@ async def roll_back(database: Database, tenant: UUID, name: str, why: str = "a p
         await policy_versions.one_at_a_time(connection, name)
         if (canary := await policy_versions.in_state(connection, name, "canary")) is not None:
             await _canary_leaves(connection, tenant, canary, why)
-            return f"{_name(canary)} is no canary any more"
+            return f"{canary.label} is no canary any more"
         active = await policy_versions.in_state(connection, name, "active")
         if active is None:
             raise NotFound("active version of policy", name)
@@ -196,19 +213,31 @@ async def take_back(database: Database, tenant: UUID, id: UUID, why: str = "a pe
         row = await policy_versions.locked(connection, id)
         if row.state == "canary":
             await _canary_leaves(connection, tenant, row, why)
-            return f"{_name(row)} is no canary any more"
+            return f"{row.label} is no canary any more"
         if row.state != "active":
-            raise Conflict(f"{_name(row)} is {row.state}, and new runs do not get it.", "Nothing is left to do.")
+            raise Conflict(f"{row.label} is {row.state}, and new runs do not get it.", "Nothing is left to do.")
         return await _gives_way(connection, tenant, row, why)
 
 
 async def _gives_way(connection: Connection, tenant: UUID, active: VersionRow, why: str) -> str:
     """Raises Conflict where there is no version before it."""
     before = await _before(connection, active)
-    detail = {"policy": _name(active), "back_to": _name(before), "why": why}
+    detail = {"policy": active.label, "back_to": before.label, "why": why}
     await policy_versions.set_state(connection, await policy_versions.locked(connection, before.id), "active")
     await training_events.add(connection, tenant, "rolled_back", detail, policy=active.id, job=_job(active))
-    return f"{_name(before)} is active again, in place of {_name(active)}"
+    return f"{before.label} is active again, in place of {active.label}"
+
+
+async def spare(database: Database, tenant: UUID, name: str, refused: str = "") -> list[str]:
+    """NAME@VERSION of versions that no server needs: see `policy_versions.spare`, less the one to go back to."""
+    async with database.transaction(tenant) as connection:
+        found = await policy_versions.spare(connection, name, refused)
+        active = await policy_versions.in_state(connection, name, "active")
+        try:
+            kept = (await _before(connection, active)).label if active else ""
+        except Conflict:
+            kept = ""
+    return [label for label in found if label != kept]
 
 
 async def watch_canary(database: Database, tenant: UUID, name: str, margin: float = 0.05) -> str | None:
@@ -229,9 +258,9 @@ async def watch_canary(database: Database, tenant: UUID, name: str, margin: floa
         _, high = unpaired([r.reward or 0.0 for r in ours], [r.reward or 0.0 for r in theirs])
         if high >= -margin:
             return None
-        why = f"its mean reward is below that of {_name(active)} by {-high:.3f} at least"
+        why = f"its mean reward is below that of {active.label} by {-high:.3f} at least"
         await _canary_leaves(connection, tenant, canary, why)
-    return f"{_name(canary)} was taken back: {why}"
+    return f"{canary.label} was taken back: {why}"
 
 
 def unpaired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
@@ -249,7 +278,7 @@ def _variance(values: Sequence[float]) -> float:
 async def _canary_leaves(connection: Connection, tenant: UUID, canary: VersionRow, why: str) -> None:
     locked = await policy_versions.locked(connection, canary.id)
     await policy_versions.set_state(connection, locked, "candidate")
-    detail = {"policy": _name(canary), "why": why}
+    detail = {"policy": canary.label, "why": why}
     await training_events.add(connection, tenant, "canary_taken_back", detail, policy=canary.id, job=_job(canary))
 
 
@@ -270,7 +299,7 @@ async def _before(connection: Connection, active: VersionRow) -> VersionRow:
     before = promoted[-1].detail.get("before") if promoted else None
     row = await policy_versions.by_id(connection, UUID(before)) if before else None
     if row is None or row.state == "bad":
-        raise Conflict(f"{_name(active)} took over from no version that could go on.", "Promote one by its number.")
+        raise Conflict(f"{active.label} took over from no version that could go on.", "Promote one by its number.")
     return row
 
 
@@ -287,7 +316,7 @@ async def _comparable(
                 return _results(ours), _results(await evaluations.results(connection, other.id))
     raise InvalidInput(
         "policy",
-        f"{_name(candidate)} and {_name(champion)} were not evaluated on the same tasks",
+        f"{candidate.label} and {champion.label} were not evaluated on the same tasks",
         "Run `offing policy evaluate` for both with the same tasks and seed, or say --force.",
     )
 
@@ -328,7 +357,3 @@ def _told(verdict: Verdict) -> dict[str, Any]:
 def _job(version: VersionRow) -> UUID | None:
     job = version.lineage.get("job")
     return UUID(job) if job else None
-
-
-def _name(version: VersionRow) -> str:
-    return f"{version.name}@{version.version}"

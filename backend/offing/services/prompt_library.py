@@ -48,6 +48,12 @@ class Stored:
     library: Library
 
 
+def check_name(name: str) -> None:
+    """Raises InvalidInput for a name that cannot be a library's."""
+    if not policies.NAME.fullmatch(name):
+        raise InvalidInput("name", f"{name!r} cannot name a library", "Use letters, digits, dots and dashes.")
+
+
 async def register(
     database: Database,
     tenant: UUID,
@@ -63,8 +69,7 @@ async def register(
     `folder`: where the readable copy goes, as NAME@VERSION. Raises InvalidInput for a name that cannot be one, and
     Conflict where it is the name of weights.
     """
-    if not policies.NAME.fullmatch(name):
-        raise InvalidInput("name", f"{name!r} cannot name a library", "Use letters, digits, dots and dashes.")
+    check_name(name)
     files = files_of(library)
     aside = _written(folder, files)
     try:
@@ -92,7 +97,7 @@ async def latest(database: Database, tenant: UUID, name: str) -> Stored | None:
             return None
         if row.kind != policies.PROMPTS:
             raise Conflict(f"{name} names weights ({row.kind}).", "Choose another name for the library.")
-        return Stored(row, await read(connection, f"{row.name}@{row.version}"))
+        return Stored(row, await read(connection, row.label))
 
 
 async def read(connection: Connection, text: str) -> Library:
@@ -164,7 +169,8 @@ async def _added(
     row, _ = await policy_versions.add(connection, tenant, new)
     await prompt_libraries.add(connection, tenant, row.id, files)
     detail = {"policy": f"{name}@{row.version}", "sha256": sha256}
-    await training_events.add(connection, tenant, "registered", detail, policy=row.id)
+    job = UUID(new.lineage["job"]) if new.lineage and "job" in new.lineage else None
+    await training_events.add(connection, tenant, "registered", detail, policy=row.id, job=job)
     shutil.rmtree(place, ignore_errors=True)  # of an attempt that was lost: no row names it
     os.rename(aside, place)
     return row, True

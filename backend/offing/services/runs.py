@@ -54,7 +54,8 @@ class RunRequest:
     budget: Budget = field(default_factory=Budget)
     engines: Mapping[str, EngineChoice] = field(default_factory=dict[str, EngineChoice])
     scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """`collections` and `sources` that the run may see. None named: all of it; in a thread, what its last run saw."""
+    """`collections` and `sources` that the run may see. None named: all of it; in a thread, what its last run saw.
+    `web`: whether it may use the web."""
     deadline: datetime | None = None
     seed: int = 0
     idempotency_key: str | None = None
@@ -86,12 +87,12 @@ async def submit(
     async with database.transaction(tenant) as connection:
         if request.idempotency_key and (earlier := await runs.submitted_before(connection, request.idempotency_key)):
             return _same(earlier, digest)
+        if request.thread is not None and not any(request.scope.values()):
+            request = replace(request, scope=await runs.scope_of_thread(connection, request.thread) or request.scope)
         new = _new_run(request, graph, engines, digest)
         new = replace(new, engines=await policies.resolved(connection, engines, new.id))
         if request.thread is None:
             await runs.insert_thread(connection, tenant, new.thread, shortened(request.question))
-        elif inherited := await runs.scope_of_thread(connection, request.thread):
-            new = new if any(request.scope.values()) else replace(new, scope=inherited)
         run = await runs.insert(connection, tenant, new)
         first = await steps.append_unowned(connection, run.id, [_queued(request, new.engines)])
     await hints.wake(run.id)
@@ -194,7 +195,7 @@ async def _tell(hints: Hints, tenant: UUID, run: RunRow, new: list[Step]) -> Non
 
 
 def _new_run(request: RunRequest, graph: Graph, engines: Mapping[str, EngineChoice], digest: str) -> NewRun:
-    policy: Policy = default_policy()
+    policy: Policy = default_policy(web=bool(request.scope.get("web")))
     return NewRun(
         id=new_id(),
         thread=request.thread or new_id(),

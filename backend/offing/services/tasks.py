@@ -4,6 +4,7 @@ The only home of what a line of a task file may hold. A task's reference answers
 it for scoring alone.
 """
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Iterable
@@ -182,13 +183,24 @@ async def one(database: Database, tenant: UUID, id: UUID) -> TaskRow:
         return (await tasks.by_ids(connection, [id]))[0]
 
 
-async def of_dataset(database: Database, tenant: UUID, dataset: str, count: int) -> list[UUID]:
-    """The first tasks of a dataset. Raises InvalidInput when it has none."""
+async def of_dataset(
+    database: Database, tenant: UUID, dataset: str, count: int, *, seed: int | None = None
+) -> list[UUID]:
+    """The first tasks of a dataset; with a seed, some at random. Raises InvalidInput when it has none."""
     async with database.transaction(tenant) as connection:
-        found = await tasks.of_dataset(connection, dataset, count)
+        if seed is None:
+            found = [task.id for task in await tasks.of_dataset(connection, dataset, count)]
+        else:
+            found = await tasks.drawn(connection, dataset, seed, count)
     if not found:
         raise InvalidInput("tasks.dataset", f"there is no dataset {dataset!r}", "Store its tasks first.")
-    return [task.id for task in found]
+    return found
+
+
+async def of_world_stored(database: Database, tenant: UUID, drawn: Drawn) -> list[UUID]:
+    """Tasks of a world, stored under its name. Raises InvalidInput."""
+    specs = await asyncio.to_thread(of_world, drawn)
+    return (await store(database, tenant, f"world:{drawn.spec}", specs)).ids
 
 
 def content_sha256(spec: TaskSpec) -> str:

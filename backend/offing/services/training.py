@@ -14,7 +14,7 @@ import orjson
 
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
-from offing.services import policies
+from offing.services import policies, policy_files
 from offing.storage import training_events, training_jobs
 from offing.storage.pool import Database
 from offing.storage.training_events import Event
@@ -44,6 +44,7 @@ async def create(database: Database, tenant: UUID, tables: Mapping[str, Any], *,
     policy = tables.get("policy")
     if not isinstance(policy, str):
         raise InvalidInput("config.policy", "is missing", "Name the version to begin with, such as planner@1.")
+    await policy_files.refuse_damaged(database, tenant, await policies.named(database, tenant, policy, "config.policy"))
     async with database.transaction(tenant) as connection:
         parent = await policies.known(connection, policy, "config.policy")
         if parent.state == "bad" or parent.kind == "prompts":
@@ -55,6 +56,13 @@ async def create(database: Database, tenant: UUID, tables: Mapping[str, Any], *,
         )  # fmt: skip
         await training_events.add(connection, tenant, "created", {"policy": policy}, job=job.id)
     return job
+
+
+async def earlier(database: Database, tenant: UUID, tables: Mapping[str, Any]) -> JobRow | None:
+    """The latest job of the very same configuration that was not cancelled. None: there is none."""
+    digest = hashlib.sha256(_body(tables)).hexdigest()
+    async with database.transaction(tenant) as connection:
+        return await training_jobs.of_config(connection, digest)
 
 
 async def page(
@@ -144,7 +152,7 @@ async def _wish(database: Database, tenant: UUID, job: UUID, wish: str) -> JobRo
 def _canonical(tables: Mapping[str, Any]) -> bytes:
     """Raises InvalidInput for what the database cannot hold."""
     try:
-        body = orjson.dumps(tables, option=orjson.OPT_SORT_KEYS)
+        body = _body(tables)
     except TypeError as error:
         raise InvalidInput(
             "config", f"it is no plain JSON: {error}", "Use numbers of 64 bits, texts and lists."
@@ -160,6 +168,10 @@ def _name(tables: Mapping[str, Any], otherwise: str) -> str:
         remedy = "Use letters, digits, dots, dashes and underscores, at most 100."
         raise InvalidInput("config.name", f"{name!r} cannot name a policy", remedy)
     return name
+
+
+def _body(tables: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(tables, option=orjson.OPT_SORT_KEYS)
 
 
 def _seed(tables: Mapping[str, Any]) -> int:

@@ -66,6 +66,22 @@ END_CANARY = """
 
 IN_STATE = f"select {COLUMNS} from policy_version where name = %s and state = %s for share"
 
+SPARE = """
+    with pinned as (
+      select engines from run where status not in ('done', 'failed', 'cancelled', 'dead')
+      union all
+      select engines from rollout_group where state = 'open'),
+    needed as (
+      select choice.value->>'model' as label from pinned cross join lateral jsonb_each(pinned.engines) as choice
+       where choice.value->>'engine' = 'policy')
+    select name || '@' || version from policy_version
+     where name = %(name)s and kind <> 'prompts'
+       and (state in ('retired', 'bad') or (state = 'candidate' and name || '@' || version = %(refused)s))
+       and not exists (select from needed where label = name || '@' || version)
+     order by version
+"""
+"""A group that is open may still have to repeat a run."""
+
 CANARIES = "select tenant, name from app.canaries()"
 
 
@@ -112,6 +128,11 @@ class VersionRow:
     canary_share: float | None = None
     """Share of new runs that get it, of those that name the policy without a version. None: it is no canary."""
     canary_since: datetime | None = None
+
+    @property
+    def label(self) -> str:
+        """NAME@VERSION."""
+        return f"{self.name}@{self.version}"
 
 
 async def add(connection: Connection, tenant: UUID, new: NewVersion) -> tuple[VersionRow, bool]:
@@ -192,6 +213,15 @@ async def set_state(connection: Connection, version: VersionRow, state: str, sha
 async def in_state(connection: Connection, name: str, state: str) -> VersionRow | None:
     """The active version of a name, or its canary; held as it is until the transaction ends. None: there is none."""
     return await _one(connection, IN_STATE, (name, state))
+
+
+async def spare(connection: Connection, name: str, refused: str = "") -> list[str]:
+    """NAME@VERSION of what new runs do not get, and what no run that goes on was promised: the retired and the bad.
+
+    `refused`: a candidate to be counted among them.
+    """
+    rows = await (await connection.execute(SPARE, {"name": name, "refused": refused})).fetchall()
+    return [label for (label,) in rows]
 
 
 async def canaries(database: Database) -> list[tuple[UUID, str]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from offing.storage.pool import Connection
@@ -12,7 +13,7 @@ COLLECTED = f"""
     select r.id, 'group ' || g.id, r.question, o.reward, array[]::text[], {ANSWER}
       from rollout o join rollout_group g on g.id = o.group_id join run r on r.id = o.run_id
      where g.state = 'complete' and o.reward is not null and o.outcome is distinct from 'infra_error'
-       and not 'evaluation' = any(g.tags)
+       and not 'evaluation' = any(g.tags) and (%(until)s::timestamptz is null or g.completed_at <= %(until)s)
        and (%(graph)s::text is null or r.graph = %(graph)s) and (%(tag)s::text is null or %(tag)s = any(g.tags))
      order by r.id desc limit %(limit)s
 """
@@ -21,6 +22,7 @@ ASKED = f"""
     with opinion as (
         select distinct on (run_id, target, claim, scorer) run_id, target, value, correction
           from reward where target in ('report', 'claim')
+                        and (%(until)s::timestamptz is null or created_at <= %(until)s)
          order by run_id, target, claim, scorer, version desc
     ), told as (
         select run_id, coalesce(avg(value) filter (where target = 'report'), avg(value)) as value,
@@ -54,15 +56,18 @@ class RatedRun:
     """The report's short answer. Empty: there is none."""
 
 
-async def collected(connection: Connection, graph: str | None, tag: str | None, limit: int) -> list[RatedRun]:
+async def collected(
+    connection: Connection, graph: str | None, tag: str | None, limit: int, until: datetime | None = None
+) -> list[RatedRun]:
     """Scored rollouts of whole groups, oldest first, the newest where there are more; evaluations are never among
-    them."""
-    return await _read(connection, COLLECTED, {"graph": graph, "tag": tag, "limit": limit})
+    them. `until`: groups that were complete by then. None: all."""
+    return await _read(connection, COLLECTED, {"graph": graph, "tag": tag, "limit": limit, "until": until})
 
 
-async def asked(connection: Connection, graph: str | None, limit: int) -> list[RatedRun]:
-    """People's runs that somebody rated or corrected, oldest first, the newest where there are more."""
-    return await _read(connection, ASKED, {"graph": graph, "limit": limit})
+async def asked(connection: Connection, graph: str | None, limit: int, until: datetime | None = None) -> list[RatedRun]:
+    """People's runs that somebody rated or corrected, oldest first, the newest where there are more. `until`: as they
+    were judged by then. None: as they are."""
+    return await _read(connection, ASKED, {"graph": graph, "limit": limit, "until": until})
 
 
 async def _read(connection: Connection, query: str, values: dict[str, object]) -> list[RatedRun]:

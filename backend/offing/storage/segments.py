@@ -24,7 +24,7 @@ TURN_COLUMNS = """
     t.action_key, t.quarantine, t.accepted, t.attempt, t.problem
 """
 
-TURNS = f"select {TURN_COLUMNS} from turn t where t.run_id = %s order by t.seq"
+TURNS = f"select t.run_id, {TURN_COLUMNS} from turn t where t.run_id = any(%s) order by t.run_id, t.seq"
 
 LAST_SEGMENTS = f"""
     select {TURN_COLUMNS} from turn t
@@ -37,7 +37,8 @@ LAST_SEGMENTS = f"""
 COUNT = "select coalesce(max(idx) + 1, 0) from segment where run_id = %s"
 
 SPANS = """
-    select seq, kind, start_char, end_char, start_token, end_token from span where run_id = %s order by seq, nth
+    select run_id, seq, kind, start_char, end_char, start_token, end_token from span
+     where run_id = any(%s) order by run_id, seq, nth
 """
 
 PARTS = """
@@ -175,8 +176,17 @@ class _Growing:
 
 async def turns_of(connection: Connection, run: UUID) -> list[StoredTurn]:
     """All turns of a run in the order of their steps, those of engines without text included. Empty: there are none."""
-    rows = await (await connection.execute(TURNS, (run,))).fetchall()
-    return await _turns(connection, run, rows, await _spans(connection, run))
+    return (await turns_by_run(connection, [run])).get(run, [])
+
+
+async def turns_by_run(connection: Connection, runs: Sequence[UUID]) -> dict[UUID, list[StoredTurn]]:
+    """The same of several runs of a tenant, read at once. A run without turns is not there."""
+    rows: dict[UUID, list[tuple[Any, ...]]] = {}
+    for run, *row in await (await connection.execute(TURNS, (list(runs),))).fetchall():
+        rows.setdefault(run, []).append(tuple(row))
+    spans = await _spans(connection, list(rows))
+    bodies = await _bodies(connection, [row for found in rows.values() for row in found], next(iter(rows), None))
+    return {run: _turns(found, bodies, spans.get(run, {})) for run, found in rows.items()}
 
 
 async def segments_of(connection: Connection, run: UUID) -> list[StoredSegment]:
@@ -196,7 +206,8 @@ async def tails_of(connection: Connection, run: UUID) -> tuple[int, dict[str, Ta
     """The number of the next segment of a run, and where each role's latest one ends."""
     row = await (await connection.execute(COUNT, (run,))).fetchone()
     rows = await (await connection.execute(LAST_SEGMENTS, {"run": run})).fetchall()
-    return (row[0] if row else 0), {turn.role: _tail(turn) for turn in await _turns(connection, run, rows, {})}
+    turns = _turns(rows, await _bodies(connection, rows, run), {})
+    return (row[0] if row else 0), {turn.role: _tail(turn) for turn in turns}
 
 
 def _tail(turn: StoredTurn) -> Tail:
@@ -205,32 +216,33 @@ def _tail(turn: StoredTurn) -> Tail:
     return Tail(turn.segment or 0, turn.place, turn.seq, turn.messages, turn.completion, ids)
 
 
-async def _spans(connection: Connection, run: UUID) -> dict[int, list[StoredSpan]]:
-    spans: dict[int, list[StoredSpan]] = {}
-    for seq, *span in await (await connection.execute(SPANS, (run,))).fetchall():
-        spans.setdefault(seq, []).append(StoredSpan(*span))
+async def _spans(connection: Connection, runs: Sequence[UUID]) -> dict[UUID, dict[int, list[StoredSpan]]]:
+    """By run and seq."""
+    spans: dict[UUID, dict[int, list[StoredSpan]]] = {}
+    for run, seq, *span in await (await connection.execute(SPANS, (list(runs),))).fetchall():
+        spans.setdefault(run, {}).setdefault(seq, []).append(StoredSpan(*span))
     return spans
 
 
-async def _turns(
-    connection: Connection, run: UUID, rows: Sequence[tuple[Any, ...]], spans: Mapping[int, Sequence[StoredSpan]]
+def _turns(
+    rows: Sequence[tuple[Any, ...]], bodies: Mapping[str, str], spans: Mapping[int, Sequence[StoredSpan]]
 ) -> list[StoredTurn]:
-    """Rows of `TURN_COLUMNS` with all turns of each segment that occurs, by seq."""
-    if not rows:
-        return []
-    bodies = await _bodies(connection, run, rows)
+    """Rows of `TURN_COLUMNS` of a run with all turns of each segment that occurs, by seq."""
     segments: dict[int, _Growing] = {}
     return [_turn(row, segments, bodies, tuple(spans.get(row[0], ()))) for row in rows]
 
 
-async def _bodies(connection: Connection, run: UUID, rows: Sequence[tuple[Any, ...]]) -> dict[str, str]:
+async def _bodies(connection: Connection, rows: Sequence[tuple[Any, ...]], run: UUID | None) -> dict[str, str]:
+    """What the rows' prompts are made of, by hash. `run`: any of theirs, whose tenant is that of all."""
+    if not rows:
+        return {}
     wanted = {part for row in rows for _, parts in row[6] for part in parts}
     hashes = [bytes.fromhex(part) for part in wanted]
     return dict(await (await connection.execute(PARTS, (run, hashes))).fetchall())
 
 
 def _turn(
-    row: tuple[Any, ...], segments: dict[int, _Growing], bodies: dict[str, str], spans: tuple[StoredSpan, ...]
+    row: tuple[Any, ...], segments: dict[int, _Growing], bodies: Mapping[str, str], spans: tuple[StoredSpan, ...]
 ) -> StoredTurn:
     seq, role, engine, model, segment, place, prompt, kept, completion, sampling = row[:10]
     growing = _Growing() if segment is None else segments.setdefault(segment, _Growing())

@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 from offing.core.episode import Preference, SegmentHead, SpanAt, Talk, Tokens
 from offing.core.packed import PackedSegment, Spans, Turns
 from offing.storage.pool import Connection
-from offing.storage.segments import StoredTurn, TurnTokens, turns_of
+from offing.storage.segments import StoredTurn, TurnTokens, turns_by_run
 
 TURNS = """
     select wanted.nth, s.idx, s.role, s.fracture, s.parent_idx, s.parent_tokens, found.*
@@ -55,13 +55,16 @@ SPANS = """
 """
 """A row a run: arrays with an entry a span of these steps, whatever their segment."""
 
-HEADS = "select idx, role, fracture, parent_idx, parent_tokens from segment where run_id = %s order by idx"
+HEADS = """
+    select run_id, idx, role, fracture, parent_idx, parent_tokens from segment
+     where run_id = any(%s) order by run_id, idx
+"""
 
 SAME = ({f.name for f in fields(Talk)} & {f.name for f in fields(StoredTurn)}) - {"tokens", "spans"}
 """What a turn says in the same words here and there."""
 
 STEPS = """
-    select turn.seq, step.turn, step.at, turn.usd from turn join step using (run_id, seq) where turn.run_id = %s
+    select run_id, seq, step.turn, step.at, turn.usd from turn join step using (run_id, seq) where run_id = any(%s)
 """
 
 SHARED_PROMPTS = """
@@ -112,15 +115,33 @@ async def _said(cursor: AsyncCursor[TupleRow], found: Sequence[tuple[UUID, Seque
 
 async def heads(connection: Connection, run: UUID) -> tuple[SegmentHead, ...]:
     """All segments of a run, those without ids included."""
-    return tuple(SegmentHead(*row) for row in await (await connection.execute(HEADS, (run,))).fetchall())
+    return (await heads_by_run(connection, [run])).get(run, ())
+
+
+async def heads_by_run(connection: Connection, runs: Sequence[UUID]) -> dict[UUID, tuple[SegmentHead, ...]]:
+    """The same of several runs, read at once. A run without segments is not there."""
+    found: dict[UUID, tuple[SegmentHead, ...]] = {}
+    for run, *row in await (await connection.execute(HEADS, (list(runs),))).fetchall():
+        found[run] = (*found.get(run, ()), SegmentHead(*row))
+    return found
 
 
 async def talks(connection: Connection, run: UUID, roles: Sequence[str] = ()) -> tuple[Talk, ...]:
     """A run's turns in order, of these roles; of all of them when none is named."""
-    turns = [turn for turn in await turns_of(connection, run) if not roles or turn.role in roles]
-    rows = await (await connection.execute(STEPS, (run,))).fetchall()
-    steps = {seq: (number, at, float(usd)) for seq, number, at, usd in rows}
-    return tuple(_talk(turn, *steps[turn.seq]) for turn in turns)
+    return (await talks_by_run(connection, [run], roles)).get(run, ())
+
+
+async def talks_by_run(
+    connection: Connection, runs: Sequence[UUID], roles: Sequence[str] = ()
+) -> dict[UUID, tuple[Talk, ...]]:
+    """The same of several runs of a tenant, read at once. A run without turns is not there."""
+    turns = await turns_by_run(connection, runs)
+    rows = await (await connection.execute(STEPS, (list(turns),))).fetchall()
+    steps = {(run, seq): (number, at, float(usd)) for run, seq, number, at, usd in rows}
+    return {
+        run: tuple(_talk(turn, *steps[run, turn.seq]) for turn in said if not roles or turn.role in roles)
+        for run, said in turns.items()
+    }
 
 
 async def preferences(connection: Connection, group: UUID, roles: Sequence[str] = ()) -> list[Preference]:

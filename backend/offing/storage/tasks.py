@@ -40,6 +40,9 @@ BY_IDS = f"select {COLUMNS} from task where id = any(%s)"
 
 OF_DATASET = f"select {COLUMNS} from task where dataset = %s order by id limit %s"
 
+DRAWN = "select id from task where dataset = %s order by md5(content_sha256 || %s::text), id limit %s"
+"""An order that depends on the content and the seed alone."""
+
 LIST = f"""
     select {COLUMNS} from task
      where (%(dataset)s::text is null or dataset = %(dataset)s) and (%(before)s::uuid is null or id < %(before)s)
@@ -47,6 +50,8 @@ LIST = f"""
 """
 
 REFERENCES = "select task_id, answers, evidence from task_reference where task_id = any(%s)"
+
+ANSWERS = "select task_id, answers from task_reference where task_id = any(%s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,11 @@ async def of_dataset(connection: Connection, dataset: str, limit: int) -> list[T
         return await cursor.fetchall()
 
 
+async def drawn(connection: Connection, dataset: str, seed: int, limit: int) -> list[UUID]:
+    """Tasks of a dataset at random, each at most once; the same for the same seed."""
+    return [id for (id,) in await (await connection.execute(DRAWN, (dataset, seed, limit))).fetchall()]
+
+
 async def latest(connection: Connection, dataset: str | None, before: UUID | None, limit: int) -> list[TaskRow]:
     """Tasks that follow `before`, newest first. `dataset` None: of any."""
     async with connection.cursor(row_factory=class_row(TaskRow)) as cursor:
@@ -120,6 +130,12 @@ async def references(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, 
     """What is known to be right, by task. A task without a reference is left out."""
     rows = await (await connection.execute(REFERENCES, (list(ids),))).fetchall()
     return {id: reference_of(answers, evidence) for id, answers, evidence in rows}
+
+
+async def answers(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[str, ...]]:
+    """The accepted answers of each task, without evidence. Empty: it cannot be answered; left out: no reference."""
+    rows = await (await connection.execute(ANSWERS, (list(ids),))).fetchall()
+    return {id: tuple(accepted) for id, accepted in rows}
 
 
 def reference_of(answers: Sequence[str], evidence: Sequence[Mapping[str, Any]]) -> Reference:

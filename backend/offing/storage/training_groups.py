@@ -26,11 +26,14 @@ WANTED = """
 """What an evaluation collected is trained on only when it is asked for by its tag."""
 
 GROUPS = f"""
+    with g as materialized (
+      select g.* from rollout_group g left join task t on t.id = g.task_id
+       where {WANTED}
+       order by g.completed_at, g.id limit %(limit)s)
     select g.id, g.task_id, g.state, g.completed_at, g.size, g.graph,
            coalesce(m.members, '{{}}'), coalesce(m.runs, '{{}}'), coalesce(m.outcomes, '{{}}'),
            coalesce(m.rewards, '{{}}'), coalesce(m.last, '{{}}'), coalesce(p.policies, '{{}}')
-      from rollout_group g
-      left join task t on t.id = g.task_id
+      from g
       left join lateral (
         select array_agg(o.member order by o.member, o.attempt) as members,
                array_agg(o.run_id order by o.member, o.attempt) as runs,
@@ -44,9 +47,9 @@ GROUPS = f"""
           from policy_version v join jsonb_each_text(g.policies) as pinned(role, id) on v.id = pinned.id::uuid
          where v.kind <> 'prompts'
            and (%(roles)s::text[] is null or pinned.role = any(%(roles)s))) as p on true
-     where {WANTED}
-     order by g.completed_at, g.id limit %(limit)s
+     order by g.completed_at, g.id
 """
+"""Chosen first, so that what is in a group is put together for those alone."""
 
 COUNT = f"""
     select g.state, count(*) from rollout_group g left join task t on t.id = g.task_id where {WANTED} group by g.state

@@ -4,17 +4,19 @@ A job belongs to one process at a time. Each write checks its fence number in th
 a process that lost the job can commit nothing. The ledger's key makes sure that no rollout is decided on twice.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
+from psycopg.errors import UniqueViolation
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from offing.core.errors import Fenced, NotFound
+from offing.core.errors import Conflict, Fenced, NotFound
 from offing.storage.pool import Connection, Database
 
 COLUMNS = """
@@ -42,7 +44,18 @@ LIST = f"""
      order by id desc limit %(limit)s
 """
 
+OF_CONFIG = f"""
+    select {COLUMNS} from train_job where config_sha256 = %s and state <> 'cancelled' order by id desc limit 1
+"""
+
 CLAIM = "select job, tenant, fence from app.claim_train_job(%s, %s, %s)"
+
+CLAIM_LEARNING = "select job, tenant, fence from app.claim_learning_job(%s, %s)"
+
+LEARNING = f"""
+    select {COLUMNS} from train_job
+     where kind = 'prompts' and name = %s and state in ('queued', 'running', 'paused')
+"""
 
 HOLD = """
     update train_job set lease_until = clock_timestamp() + %(term)s::interval, phase = coalesce(%(phase)s, phase)
@@ -220,7 +233,7 @@ async def insert(
     config_sha256: str,
     seed: int,
 ) -> JobRow:
-    """A new job, queued."""
+    """A new job, queued. Raises Conflict for a second one that learns for the same library."""
     values = {
         "id": id,
         "tenant": tenant,
@@ -230,7 +243,8 @@ async def insert(
         "config_sha256": config_sha256,
         "seed": seed,
     }
-    row = await _one(connection, INSERT, values)
+    with _alone(name):
+        row = await _one(connection, INSERT, values)
     assert row is not None
     return row
 
@@ -257,9 +271,25 @@ async def latest(connection: Connection, state: str | None, before: UUID | None,
         return await cursor.fetchall()
 
 
+async def of_config(connection: Connection, sha256: str) -> JobRow | None:
+    """The latest job with a configuration of this hash that was not cancelled. None: there is none."""
+    return await _one(connection, OF_CONFIG, (sha256,))
+
+
+async def learning(connection: Connection, name: str) -> JobRow | None:
+    """The job that makes the next version of a prompt library. None: there is none that has not ended."""
+    return await _one(connection, LEARNING, (name,))
+
+
 async def claim(database: Database, wanted: UUID | None, worker: str, term: float) -> Hold | None:
     """Take a job that waits, or whose process is lost. `wanted` None: the oldest of any tenant. None: there is none."""
     rows = await database.platform(CLAIM, (wanted, worker, f"{term} seconds"))
+    return Hold(*rows[0]) if rows else None
+
+
+async def claim_learning(database: Database, worker: str, term: float) -> Hold | None:
+    """Take the oldest job that makes a prompt library, of any tenant, as `claim` does. None: there is none."""
+    rows = await database.platform(CLAIM_LEARNING, (worker, f"{term} seconds"))
     return Hold(*rows[0]) if rows else None
 
 
@@ -270,6 +300,13 @@ async def hold(connection: Connection, held: Hold, term: float, phase: str | Non
     if row is None:
         raise Fenced(f"job {held.job} belongs to another process")
     return row[0]
+
+
+async def remember(connection: Connection, held: Hold, term: float, state: Mapping[str, Any]) -> None:
+    """Store what the job has to know in its first step, before it. Raises Fenced."""
+    await hold(connection, held, term)
+    common = {"job": held.job, "tenant": held.tenant, "step": 0}
+    await connection.execute(REMEMBER, common | {"tables": _jsonb(state)})
 
 
 async def commit_step(connection: Connection, held: Hold, term: float, done: StepDone) -> str | None:
@@ -343,8 +380,10 @@ async def set_wish(connection: Connection, job: UUID, wish: str) -> JobRow:
 
 
 async def go_on(connection: Connection, job: UUID) -> JobRow:
-    """Take a wish back, or queue a job that rests again. The caller has locked it."""
-    return _found(await _one(connection, GO_ON, (job,)), job)
+    """Take a wish back, or queue a job that rests again. The caller has locked it. Raises Conflict where another one
+    learns for the same library by now."""
+    with _alone("the same library"):
+        return _found(await _one(connection, GO_ON, (job,)), job)
 
 
 async def metrics_since(
@@ -365,6 +404,14 @@ async def last_values(connection: Connection, jobs: Sequence[UUID], name: str) -
 async def ledger_counts(connection: Connection, job: UUID) -> dict[str, int]:
     """Rollouts that the job looked at, by what it decided."""
     return dict(await (await connection.execute(LEDGER, (job,))).fetchall())
+
+
+@contextmanager
+def _alone(name: str) -> Generator[None]:
+    try:
+        yield
+    except UniqueViolation as error:
+        raise Conflict(f"A job learns for {name} already.", "Wait for it, or cancel it.") from error
 
 
 async def _one(connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any]) -> JobRow | None:

@@ -57,6 +57,13 @@ ROLLOUTS = f"""
 """
 """Rollouts that are final, the first to become so first."""
 
+OF_GROUPS = f"""
+    select {COLUMNS}
+      from rollout o join run r on r.id = o.run_id {JOINED}
+     where o.group_id = any(%s) and o.settled_at is not null and o.outcome is distinct from 'infra_error'
+     order by o.settled_at, o.run_id
+"""
+
 ASKED = f"""
     select {COLUMNS}
       from run r left join rollout o on false {JOINED}
@@ -186,6 +193,12 @@ async def page(
     query = ASKED if wanted.kind == "ask" else ROLLOUTS
     rows = await (await connection.execute(query, values, prepare=False)).fetchall()
     return await _completed(connection, rows, references)
+
+
+async def of_groups(connection: Connection, groups: Sequence[UUID]) -> list[Episode]:
+    """All final runs of some groups with their scores, those that a fault ended left out."""
+    rows = await (await connection.execute(OF_GROUPS, (list(groups),))).fetchall()
+    return await _completed(connection, rows, references=False)
 
 
 async def episode(connection: Connection, run: UUID, *, references: bool = False) -> Episode:

@@ -3,8 +3,11 @@
 from offing.tools.tool import Tool
 
 
-def registry(world: str = "") -> tuple[Tool, ...]:
-    """The tools that a run may know: those that come with the platform, or its world's instead. Empty: in no world."""
+def registry(world: str = "", *, web: bool = False) -> tuple[Tool, ...]:
+    """The tools that a run may know: those that come with the platform, or its world's instead. Empty: in no world.
+
+    `web`: those that reach the web, too.
+    """
     if world:
         from offing.tools.world_tools import world_tools
 
@@ -13,7 +16,14 @@ def registry(world: str = "") -> tuple[Tool, ...]:
     from offing.tools.read_source import ReadSource
     from offing.tools.search_library import SearchLibrary
 
-    return (SearchLibrary(), ReadSource(), Calculate())
+    return (SearchLibrary(), ReadSource(), Calculate(), *(_web_tools() if web else ()))
+
+
+def _web_tools() -> tuple[Tool, ...]:
+    from offing.tools.fetch_page import FetchPage
+    from offing.tools.web_search import WebSearch
+
+    return (WebSearch(), FetchPage())
 
 
 __all__ = ["Tool", "registry"]

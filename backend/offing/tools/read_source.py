@@ -28,15 +28,23 @@ class ReadSource:
         window = await scope.library.read(args.source, args.start, args.length)
         if window is None:
             raise ToolFailed(await _unknown(args.source, scope))
-        if args.start >= window.total:
-            raise ToolFailed(f"{window.name} ends at character {window.total}; choose a smaller start.")
-        end = window.start + len(window.text)
-        return ToolOutput(
-            content=_shown(window, end),
-            title=shortened(window.title),
-            detail=f"characters {window.start:,} to {end:,} of {window.total:,}",
-            spans=(Span(window.artefact, window.start, end),),
-        )
+        return observed(window)
+
+
+def observed(window: Window, place: str = "") -> ToolOutput:
+    """A stretch as a model sees it and evidence is made of it. `place`: told before where it lies.
+
+    Raises ToolFailed where it begins at the end or after it.
+    """
+    if window.start >= window.total:
+        raise ToolFailed(f"{window.name} ends at character {window.total}; choose a smaller start.")
+    end = window.start + len(window.text)
+    return ToolOutput(
+        content=_shown(window, end),
+        title=shortened(window.title),
+        detail=f"{place}characters {window.start:,} to {end:,} of {window.total:,}",
+        spans=(Span(window.artefact, window.start, end),),
+    )
 
 
 def _shown(window: Window, end: int) -> dict[str, object]:

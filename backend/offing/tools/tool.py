@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from offing.core.tool import ToolOutput, ToolSpec
+from offing.web.search import Searched
 
 
 class ToolFailed(Exception):
@@ -64,6 +65,18 @@ class LibraryPort(Protocol):
         ...
 
 
+class WebPort(Protocol):
+    """The web as one run may see it."""
+
+    async def read(self, url: str, start: int, length: int) -> Window | str:
+        """From code point `start` on, of the page's text; or in a sentence why it cannot be read."""
+        ...
+
+    async def search(self, query: str, limit: int) -> Searched:
+        """Pages that answer a query, best first."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolScope:
     """For whom a tool works, and what it may reach."""
@@ -78,6 +91,8 @@ class ToolScope:
     sources: tuple[UUID, ...] = ()
     world: str = ""
     """The world that the run's task is set in, as `offing.world` names it. Empty: none."""
+    web: WebPort | None = None
+    """None: the run stays off the web."""
 
 
 class Tool(Protocol):

@@ -68,15 +68,17 @@ function LibraryRoute() {
 }
 
 function TrainingRoute() {
-  const { job, policy } = trainingRoute.useSearch();
+  const { job, policy, learn } = trainingRoute.useSearch();
   const navigate = trainingRoute.useNavigate();
   return (
     <Suspense>
       <TrainingPage
         job={job ?? null}
         policy={policy ?? null}
+        learn={learn ?? null}
         onJob={(id) => navigate({ search: { job: id } })}
         onPolicy={(name) => navigate({ search: { policy: name } })}
+        onLearn={(name) => navigate({ search: { learn: name } })}
       />
     </Suspense>
   );

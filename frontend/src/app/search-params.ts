@@ -46,10 +46,16 @@ export interface TrainingSearch {
   job?: string;
   /** A name whose versions are looked at. */
   policy?: string;
+  /** A prompt library that is to learn from rated runs. */
+  learn?: string;
 }
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
 export function trainingSearch(raw: Record<string, unknown>): TrainingSearch {
   const policy = typeof raw.policy === "string" && raw.policy !== "" ? raw.policy : undefined;
   const job = typeof raw.job === "string" && /^[0-9a-f-]{36}$/.test(raw.job) ? raw.job : undefined;
-  return policy ? { policy } : { ...(job && { job }) };
+  const learn = typeof raw.learn === "string" && NAME.test(raw.learn) ? raw.learn : undefined;
+  if (policy) return { policy };
+  return learn ? { learn } : { ...(job && { job }) };
 }

@@ -36,6 +36,7 @@ test("a job shows its step, figures, groups, ledger and decisions", async () => 
                 aMetric(2, "groups", 4),
                 aMetric(2, "groups_informative", 3),
                 aMetric(2, "reward", 0.5),
+                aMetric(2, "value_low/explained_variance", 0.75),
               ],
               next: 2,
             }
@@ -47,6 +48,8 @@ test("a job shows its step, figures, groups, ledger and decisions", async () => 
   renderPage("/training");
   expect(await screen.findByRole("img", { name: "Reward: 0.5" })).toBeInTheDocument();
   expect(screen.getByRole("img", { name: "KL: not measured" })).toBeInTheDocument();
+  expect(screen.getByRole("img", { name: "Explained by the critic of actions: 0.75" })).toBeInTheDocument();
+  expect(screen.queryByRole("img", { name: /^Explained by the critic of subgoals/ })).not.toBeInTheDocument();
   const job = within(screen.getByRole("article"));
   expect(job.getByText("step 2 of 60")).toBeVisible();
   expect(within(job.getByRole("region", { name: "Groups" })).getByText("3")).toBeVisible();

@@ -4,6 +4,7 @@ Planner and verifier share it, so that one stops exactly when the other has noth
 recorded memory and passages.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from offing_graphs.parts.shapes import Card, Coverage, Piece, Record
 OTHER_FORMS = "Look again with other forms of"
 """How a sub-goal begins whose query holds words that were made up from others."""
 SEARCH, READ, CALCULATE = "search_library", "read_source", "calculate"
+SEARCH_WEB, FETCH = "web_search", "fetch_page"
 
 COVERED = 0.56
 """Weight of a part's words that its best passages must hold together."""
@@ -34,8 +36,14 @@ WIDENED = 2
 """Parts that are looked up a second time in any case."""
 READ_RANK = 2
 """Place that the text around a hit counts as having in the search's order."""
+PAGES = 3
+"""Pages of the web that are read for a part."""
 BARREN = 3
 """Turns in a row without a new passage after which looking on is given up."""
+
+
+_URL = re.compile(r'"url": "(https?://[^"\\\s]+)"')
+"""In the JSON of a search's results, which may have been cut short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,7 @@ class Move:
 
     tool: str
     context: str
-    """`query: …`, `passage: E3` or `expression: …`, for the executor."""
+    """`query: …`, `passage: E3`, `url: …` or `expression: …`, for the executor."""
     sub_goal: str
     why: str
     needed: bool = False
@@ -173,6 +181,8 @@ def _moves(question: str, standings: Sequence[Standing], pool: Pool, memory: Seq
         yield from _again(s, _subject(s, pool), "Words that are everywhere hide other passages.", True)
     for s in parts:
         yield from _reading(s, memory)
+    for s in parts:
+        yield from _on_the_web(s, memory)
     uncovered = [s for s in parts if not s.covered]
     for s in uncovered:
         yield from _again(s, " ".join(key_phrases(s.part)[:2]), "Key phrases may find what the whole sentence missed.")
@@ -192,6 +202,17 @@ def _reading(s: Standing, memory: Sequence[Record]) -> Iterator[Move]:
         goal = f"Read on around {piece.id} for: {s.part}"
         why = f"{piece.id} fits best; its surroundings may say more."
         yield Move(READ, f"passage: {piece.id}", goal, why, needed=True, part=s.part)
+
+
+def _on_the_web(s: Standing, memory: Sequence[Record]) -> Iterator[Move]:
+    """Where these tools are offered, somebody asked for the web: it is searched and the best page read in any case."""
+    goal = f"Search the web for: {s.part}"
+    yield Move(SEARCH_WEB, f"query: {s.part}", goal, "The question was asked with the web.", needed=True, part=s.part)
+    searched = [r for r in memory if r.tool == SEARCH_WEB and s.part in r.sub_goal]
+    urls = dict.fromkeys(url for r in searched for url in _URL.findall(r.value))
+    for place, url in enumerate(list(urls)[:PAGES]):
+        if place == 0 or not s.covered:
+            yield Move(FETCH, f"url: {url}", f"Read {url} for: {s.part}", "A search found it.", place == 0, s.part)
 
 
 def _again(s: Standing, query: str, why: str, needed: bool = False) -> Iterator[Move]:

@@ -10,6 +10,7 @@ from offing_graphs.parts.shapes import Card, Piece, Plan
 QUERY = ("query", "q", "text", "search", "words")
 SUM = ("expression", "formula")
 SOURCE = ("source", "source_id", "document")
+ADDRESS = ("url",)
 FROM = ("start", "offset", "position")
 LIMIT = ("limit", "top_k")
 LENGTH = ("length", "size", "limit")
@@ -19,7 +20,7 @@ WINDOW = 3_000
 """Code points that are read around a passage."""
 LONGEST_QUERY = 400
 
-_NAMED = re.compile(r"^(query|passage|expression):\s*(.+)$", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"^(query|passage|url|expression):\s*(.+)$", re.MULTILINE | re.DOTALL)
 _ID = re.compile(r"\bE\d+\b")
 
 
@@ -31,6 +32,10 @@ def arguments(plan: Plan, tool: Card, evidence: Sequence[Piece]) -> dict[str, An
     found: dict[str, Any] = {}
     if name := _first(SUM, properties):
         found[name] = said if kind == "expression" else expression(f"{plan.sub_goal} {plan.context}") or plan.context
+    elif name := _first(ADDRESS, properties):
+        found |= {name: said} if kind == "url" else {}
+        if length := _first(LENGTH, properties):
+            found[length] = properties[length].get("maximum", WINDOW)
     elif name := _first(SOURCE, properties):
         found |= _place(name, properties, _piece(plan, evidence))
     elif name := _first(QUERY, properties):

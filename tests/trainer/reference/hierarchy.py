@@ -64,7 +64,13 @@ def _with_first(rollout: Rollout) -> list[tuple[Row, str]]:
 
 def _kinds(rollout: Rollout, turn: Turn) -> list[str]:
     row = next(row for row in rollout.rows if row.key == turn.row)
-    return [row.tokens[place].kind for place in turn.places]
+    return [_kind(row, place) for place in turn.places]
+
+
+def _kind(row: Row, place: int) -> str:
+    """What nobody could read is an action."""
+    kind = row.tokens[place].kind
+    return "action" if kind == "text" else kind
 
 
 def _walk(rollout: Rollout, paid: PerTurn, values: Values, how: Setting) -> Walk:
@@ -149,7 +155,7 @@ def _routed(row: Row, streams: Mapping[str, PerTurn], first: str) -> list[float]
     values = [0.0] * len(row.tokens)
     for turn in row.turns:
         for place in turn.places:
-            kind = row.tokens[place].kind
+            kind = _kind(row, place)
             name = "subgoal" if kind == "kept" and turn.key == first else kind
             values[place] = streams[name][turn.key] if name in streams else 0.0
     return values

@@ -20,6 +20,7 @@ from tests.trainer.builders import a_group, a_sample, random_groups
 from tests.trainer.reference.records import PerToken, PerTurn, Rollout, Row, all_rows
 
 OPENS, GOES_ON, PLAIN = ("switch", "subgoal", "action", ""), ("switch", "kept", "action", ""), ("action", "answer")
+UNREAD = ("text",)
 
 
 def awkward_groups(seed: int, groups: int = 3, rollouts: int = 4) -> list[Group]:
@@ -60,7 +61,7 @@ def _heard(row: TrainRow, rng: np.random.Generator) -> TrainRow:
     spans = np.full(len(row), NO_SPAN, np.int8)
     for nth in range(len(row.turns)):
         at = np.flatnonzero(row.loss_mask & (row.turn_index == nth))
-        kinds = (OPENS, GOES_ON, PLAIN)[int(rng.integers(0, 3))]
+        kinds = (OPENS, GOES_ON, PLAIN, UNREAD)[int(rng.integers(0, 4))]
         drawn: list[int] = sorted(rng.choice(len(kinds), len(at)).tolist())
         spans[at] = [SPAN_CODES.get(kinds[kind], NO_SPAN) for kind in drawn]
     entropy = np.where(mask, rng.uniform(0.1, 2.0, len(row)), np.nan).astype(np.float32)

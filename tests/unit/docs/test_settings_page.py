@@ -5,12 +5,14 @@ from pathlib import Path
 
 from pydantic_core import PydanticUndefined
 
-from offing.settings import Settings
+from offing.settings import BARE, Settings
 from tests.unit.docs.reading import ROOT, tracked
 
 PAGE = ROOT / "docs/configuration.md"
 
-_NAME = re.compile(r"\b(?:OFFING|OTEL)_[A-Z]+(?:_[A-Z]+)*\b|\b(?:DATABASE|REDIS)_URL\b")
+_NAME = re.compile(
+    r"\b(?:OFFING|OTEL)_[A-Z]+(?:_[A-Z]+)*\b|\b(?:DATABASE|REDIS|SEARXNG)_URL\b|\b(?:BRAVE|TAVILY)_API_KEY\b"
+)
 _ROW = re.compile(r"^\| `(?P<name>[A-Z_]+(?:<ROLE>)?)` \| (?P<default>[^|]+?) \|", re.MULTILINE)
 
 
@@ -20,7 +22,7 @@ def documented() -> dict[str, str]:
 
 
 def variable(field: str) -> str:
-    return field.upper() if field in ("database_url", "redis_url") else f"OFFING_{field.upper()}"
+    return field.upper() if field.upper() in BARE else f"OFFING_{field.upper()}"
 
 
 def code() -> list[Path]:

@@ -16,7 +16,7 @@ from offing_trainer.hierarchy import AtCut, Stream, Walk, chosen_stream, high_st
 from offing_trainer.seam import Advantage, AdvantageGiven, Columns, Options, Plugin, Seam, State, no_state
 from offing_trainer.turns import cut_off, has_token, opens, standardised, taught
 
-SWITCH, SUBGOAL, KEPT, ACTION = (SPAN_CODES[kind] for kind in ("switch", "subgoal", "kept", "action"))
+SWITCH, SUBGOAL, KEPT, ACTION, TEXT = (SPAN_CODES[kind] for kind in ("switch", "subgoal", "kept", "action", "text"))
 
 
 class Hae(Options):
@@ -48,10 +48,11 @@ def hae(options: Hae, given: AdvantageGiven) -> tuple[Advantage, State]:
 
 
 def token_masks(batch: Batch) -> dict[int, Bits]:
-    """(P,) by span code: the tokens that each stream credits; no token is in two."""
+    """(P,) by span code: the tokens that each stream credits; no token is in two. What no role could read is an action
+    as a whole."""
     begins = segment_begins(batch)[batch.token_turn]
     subgoal = ((batch.kind == SUBGOAL) | (batch.kind == KEPT)) & begins
-    return {SWITCH: batch.kind == SWITCH, SUBGOAL: subgoal, ACTION: batch.kind == ACTION}
+    return {SWITCH: batch.kind == SWITCH, SUBGOAL: subgoal, ACTION: (batch.kind == ACTION) | (batch.kind == TEXT)}
 
 
 def segment_begins(batch: Batch) -> Bits:

@@ -4,8 +4,8 @@ The only home of the tracker's table: for each task what counts for success and 
 seen last. What is remembered fades with how far the policy has moved since.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ def tracker(options: Tracker, given: AdvantageGiven) -> tuple[Advantage, State]:
     """A = r - v, v as it was before the step; then z-scores over the step, and the step is remembered."""
     batch, table = given.batch, dict(given.state.get(TRACKER, {}))
     score = _scores(batch, given.rewards)
-    before = {task: tracked_of(table, task) or _unseen(options) for task in batch.task}
+    before = {task: tracked_of(table, task) or unseen(options.prior, options.strength) for task in batch.task}
     value = np.array([before[task].value for task in batch.task])
     scored = ~np.isnan(score)
     raw = np.where(scored, score - value[batch.rollout_group], 0.0)
@@ -80,8 +80,20 @@ def tracked_of(table: Mapping[str, Any], task: str) -> Tracked | None:
     return Tracked(**table[task]) if task in table else None
 
 
-def _unseen(options: Tracker) -> Tracked:
-    return Tracked(options.prior * options.strength, (1 - options.prior) * options.strength)
+def unseen(prior: float, strength: float) -> Tracked:
+    """What is taken for known of a task that was never seen."""
+    return Tracked(prior * strength, (1 - prior) * strength)
+
+
+def updated(options: Tracker, known: Tracked, successes: float, rollouts: float, version: int | None) -> Tracked:
+    """After so many rollouts of a policy's version. None: it is not known which."""
+    kept = known.faded(remembered(options, _moved(options, known, version)))
+    return kept.seen(successes, rollouts, version)
+
+
+def stored(tracked: Tracked) -> dict[str, Any]:
+    """As a table keeps it; see `tracked_of`."""
+    return asdict(tracked)
 
 
 def _scores(batch: Batch, rewards: Rewards) -> Floats:
@@ -102,10 +114,8 @@ def _after(options: Tracker, batch: Batch, score: Floats, before: Mapping[str, T
     for task, known in before.items():
         mine = (tasks == task) & ~np.isnan(score) & ~batch.replayed
         if mine.any():
-            version = _newest(batch, mine)
-            kept = known.faded(remembered(options, _moved(options, known, version)))
-            now = kept.seen(float(score[mine].sum()), float(mine.sum()), version)
-            after[task] = {"alpha": now.alpha, "beta": now.beta, "version": now.version}
+            now = updated(options, known, float(score[mine].sum()), float(mine.sum()), _newest(batch, mine))
+            after[task] = stored(now)
     return after
 
 
@@ -117,7 +127,12 @@ def _moved(options: Tracker, known: Tracked, version: int | None) -> float:
 
 
 def _newest(batch: Batch, mine: np.ndarray[Any, Any]) -> int | None:
-    numbers = [batch.policy[n].rpartition("@")[2] for n in np.flatnonzero(mine).tolist()]
+    return newest(batch.policy[n] for n in np.flatnonzero(mine).tolist())
+
+
+def newest(policies: Iterable[str]) -> int | None:
+    """The highest version among NAME@VERSION. None: none has one."""
+    numbers = [policy.rpartition("@")[2] for policy in policies]
     return max((int(number) for number in numbers if number.isdecimal()), default=None)
 
 

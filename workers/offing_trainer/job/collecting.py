@@ -7,33 +7,32 @@ asked for instead of asking again. Engines hear of new weights through `Serve`; 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from uuid import UUID
 
-import numpy as np
-
-from offing.core.errors import Unavailable
+from offing.core.errors import Conflict
 from offing.core.model import EngineChoice, parse_engine
 from offing.core.run import Budget
 from offing.sdk import Graph
-from offing.services import rollouts, tasks
+from offing.services import policy_files, rollouts, tasks
 from offing.services.graphs import named
-from offing.services.rollouts import BatchRequest, Hints, ScorerSpec
+from offing.services.rollouts import BatchRequest, Created, Hints, ScorerSpec
 from offing.services.tasks import Drawn
-from offing.storage import tasks as stored_tasks
-from offing.storage import training_groups
+from offing.storage import training_groups, training_jobs
 from offing.storage.policy_versions import VersionRow
 from offing.storage.pool import Database
 from offing.storage.training_groups import GroupHead, GroupQuery
 from offing.storage.training_jobs import JobRow
 from offing_trainer.config import CollectConfig, TrainConfig
+from offing_trainer.job.curriculum import chosen
 
 POLL_SECONDS = 0.1
 
 MOST_BATCHES = 4
 """Of a step, before it is made do with what they gave."""
 
-MOST_TASKS = 100_000
-"""Of a stored dataset, among which a step's are drawn."""
+LOOKS = 20
+"""At a batch that is waited for, between looks at the engine."""
 
 Serve = Callable[[VersionRow], Awaitable[None]]
 """Makes the version answer; returns when it does."""
@@ -54,22 +53,32 @@ class Collector:
     ) -> list[GroupHead]:
         """The final groups of the job's next step, in the order of their tasks.
 
-        Raises Unavailable when not one of them became complete.
+        Raises Conflict when not one of them became complete; the next attempt then makes others.
         """
         assert config.collect is not None, "only called for a job that collects"
-        await self.serve(policy)
-        heads: list[GroupHead] = []
-        for nth in range(MOST_BATCHES):
-            heads += await self._batch(tenant, job, config, config.collect, policy, nth, said)
+        said("loading")
+        await self.served(tenant, policy)
+        heads, tried = list[GroupHead](), 0
+        for nth in count():
+            new, found = await self._batch(tenant, job, config, config.collect, policy, nth, said)
+            heads += found
+            tried += new or any(head.state == "complete" for head in found)
             complete = [head for head in heads if head.state == "complete"]
             if complete and sum(h.informative for h in complete) >= config.data.minimum_informative_groups:
                 return heads
+            if tried == MOST_BATCHES:
+                break
         if not any(head.state == "complete" for head in heads):
-            raise Unavailable(
-                f"No group of step {job.step + 1} became complete: rollouts end with faults. "
-                "See `offing batch list`, and resume the job when the cause is mended."
+            raise Conflict(
+                f"No group of step {job.step + 1} became complete: rollouts end with faults.",
+                "See `offing batch list`, and go on with the job when the cause is mended.",
             )
         return heads
+
+    async def served(self, tenant: UUID, policy: VersionRow) -> None:
+        """Returns when the version answers. Raises Conflict for one whose files are damaged."""
+        await policy_files.refuse_damaged(self.database, tenant, policy)
+        await self.serve(policy)
 
     async def _batch(
         self,
@@ -80,10 +89,12 @@ class Collector:
         policy: VersionRow,
         nth: int,
         said: Callable[[str], None],
-    ) -> list[GroupHead]:
+    ) -> tuple[bool, list[GroupHead]]:
+        """Whether it was made just now, and its groups. One that faults left without a whole group is not tried again:
+        the one after it is made."""
         said("collecting")
-        seed = job.seed * 1_000_003 + (job.step * MOST_BATCHES + nth)
-        wanted = await self._tasks(tenant, config, collect, seed)
+        seed = _seed(job, nth)
+        wanted = await self._tasks(tenant, job, config, collect, seed)
         graph = named(self.graphs, collect.graph)
         request = BatchRequest(
             graph=collect.graph,
@@ -98,30 +109,49 @@ class Collector:
             name=f"{job.name} step {job.step + 1}",
             idempotency_key=f"{job.id}/{job.step}/{nth}",
         )
-        made = await rollouts.create(
-            self.database, self.hints, tenant, request, graphs=self.graphs, slice_turns=self.slice_turns
-        )
-        await self.ended(tenant, made.batch.id)
+        made = await self.made(tenant, request, said, policy)
         said("collected")
         place = {task: n for n, task in enumerate(wanted)}
-        return sorted(await self._heads(tenant, made.batch.id), key=lambda head: place[head.task])
+        return made.new, sorted(await self._heads(tenant, made.batch.id), key=lambda head: place[head.task])
 
-    async def _tasks(self, tenant: UUID, config: TrainConfig, collect: CollectConfig, seed: int) -> list[UUID]:
-        count = config.data.groups_per_step
-        if collect.worlds:
-            world = collect.worlds[seed % len(collect.worlds)]
-            drawn = Drawn(world, count, collect.hops, collect.kinds or None, seed)
-            specs = await asyncio.to_thread(tasks.of_world, drawn)
-            return (await tasks.store(self.database, tenant, f"world:{world}", specs)).ids
+    async def made(
+        self,
+        tenant: UUID,
+        request: BatchRequest,
+        said: Callable[[str], None] = lambda phase: None,
+        policy: VersionRow | None = None,
+    ) -> Created:
+        """The batch, when none of its groups is open any more. `policy`: see `ended`."""
+        created = await rollouts.create(
+            self.database, self.hints, tenant, request, graphs=self.graphs, slice_turns=self.slice_turns
+        )
+        said("waiting")
+        await self.ended(tenant, created.batch.id, policy)
+        return created
+
+    async def _tasks(
+        self, tenant: UUID, job: JobRow, config: TrainConfig, collect: CollectConfig, seed: int
+    ) -> list[UUID]:
+        count, how = config.data.groups_per_step, collect.curriculum
+        if how is None:
+            return await drawn(self.database, tenant, collect, count, seed)
+        candidates = await drawn(self.database, tenant, collect, count * how.candidates, seed)
         async with self.database.transaction(tenant) as connection:
-            known = await stored_tasks.of_dataset(connection, collect.dataset, MOST_TASKS)
-        order: list[int] = np.random.default_rng(seed).permutation(len(known))[:count].tolist()
-        return [known[n].id for n in order]
+            state = await training_jobs.state_of(connection, job.id)
+        return chosen(how, state, candidates, count, seed % 2**62)
 
-    async def ended(self, tenant: UUID, batch: UUID) -> None:
-        """Returns when no group of a batch is open any more."""
-        while (await rollouts.one_batch(self.database, tenant, batch)).progress.open:  # noqa: ASYNC110
+    async def ended(self, tenant: UUID, batch: UUID, policy: VersionRow | None = None) -> None:
+        """Returns when no group of a batch is open any more.
+
+        `policy` is made to answer again by an engine that was started anew meanwhile; without one that answers nothing
+        would come to an end. Raises Unavailable then.
+        """
+        for look in count(1):
+            if not (await rollouts.one_batch(self.database, tenant, batch)).progress.open:
+                return
             await asyncio.sleep(POLL_SECONDS)
+            if policy is not None and look % LOOKS == 0:
+                await self.serve(policy)
 
     async def _heads(self, tenant: UUID, batch: UUID) -> list[GroupHead]:
         async with self.database.transaction(tenant) as connection:
@@ -129,11 +159,29 @@ class Collector:
             return await training_groups.all_heads(connection, GroupQuery(batches=(batch,)), max(now, newest or now))
 
 
+async def drawn(database: Database, tenant: UUID, collect: CollectConfig, count: int, seed: int) -> list[UUID]:
+    """Tasks at random, each at most once, the same for the same seed; of a world, they are stored first.
+
+    A dataset may have fewer. Raises InvalidInput for one that has none, and for a world that has not so many.
+    """
+    if not collect.worlds:
+        return await tasks.of_dataset(database, tenant, collect.dataset, count, seed=seed)
+    world = collect.worlds[seed % len(collect.worlds)]
+    return await tasks.of_world_stored(database, tenant, Drawn(world, count, collect.hops, collect.kinds or None, seed))
+
+
+def _seed(job: JobRow, nth: int) -> int:
+    """Of a step's nth batch: another one for each batch and step, the same whenever it is asked for."""
+    again, place = divmod(nth, MOST_BATCHES)
+    return job.seed * 1_000_003 + job.step * MOST_BATCHES + place + again * 250_007
+
+
 def engines_of(graph: Graph, collect: CollectConfig, policy: VersionRow) -> dict[str, EngineChoice]:
     """The policy for its role, and what is said for the others."""
-    options = {"reasks": collect.reasks}
-    name = f"{policy.name}@{policy.version}"
-    ours = EngineChoice(engine="policy", model=name, form=collect.form, options=options)
+    ours = EngineChoice(
+        engine="policy", model=policy.label, form=collect.form, max_tokens=collect.max_tokens,
+        options={"reasks": collect.reasks},
+    )  # fmt: skip
     return {**other_engines(graph, collect), collect.role: ours}
 
 

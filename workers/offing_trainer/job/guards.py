@@ -43,8 +43,10 @@ def _entropy(limits: GuardConfig, first: Mapping[str, float], now: Mapping[str, 
 
 
 def _distance(limits: GuardConfig, now: Mapping[str, float]) -> list[Tripped]:
+    """By the estimator k1, in which a token counts by its logarithm: in k3, which is the smoother curve, a single rare
+    token that has become likely outweighs thousands of others."""
     found: list[Tripped] = []
-    kl, ratio = now.get("kl"), now.get("ratio")
+    kl, ratio = now.get("kl_k1"), now.get("ratio")
     if limits.kl_limit is not None and kl is not None:
         found.append(Tripped("distance to the sampling policy", kl, limits.kl_limit))
     if limits.ratio_limit is not None and ratio is not None:

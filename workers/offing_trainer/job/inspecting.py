@@ -14,7 +14,8 @@ from offing_trainer.chain import Chain
 from offing_trainer.config import TrainConfig
 from offing_trainer.job.choosing import too_old
 from offing_trainer.job.query import groups_wanted
-from offing_trainer.job.trainee import imitates
+from offing_trainer.job.reading import read_answers
+from offing_trainer.job.trainee import asks_references, imitates
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ async def inspected(database: Database, tenant: UUID, config: TrainConfig, chain
         lengths = await training_groups.lengths(connection, query, now)
     found = _counted(config, heads, turns, lengths)
     _refuse(config, chain, policy, found, turns)
+    if asks_references(chain):
+        await read_answers(database, tenant, {head.task for head in heads if head.state == "complete"})
     return found
 
 

@@ -6,16 +6,16 @@ for it; what is not needed any more is unloaded last.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from offing.core.errors import Unavailable
+from offing.core.errors import Conflict, Unavailable
 from offing.core.model import FailureKind
 from offing.models.credentials import Destination
-from offing.models.policy_http import post
+from offing.models.policy_http import get, post
 from offing.models.role_call import Refusal
 from offing.storage.policy_versions import VersionRow
 
@@ -23,6 +23,8 @@ SECONDS = 120.0
 """For large weights from a slow disk."""
 
 LOAD = "/v1/load_policy"
+
+MODELS = "/v1/models"
 
 LOOKS = 120
 
@@ -42,16 +44,23 @@ class OurEngine:
     _loaded: deque[str] = field(default_factory=deque[str])
 
     async def __call__(self, version: VersionRow) -> None:
-        """Returns when the version answers. Raises Unavailable when it cannot be made to."""
-        name = f"{version.name}@{version.version}"
-        if name in self._loaded:
+        """Returns when the version answers; asked again, when it still does, or does so again.
+
+        Raises Unavailable for an engine that is away, and Conflict for one that cannot serve these very files.
+        """
+        name = version.label
+        if name in self._loaded and await self._has(version):
             return
-        card = orjson.loads(await self._load({"name": name, "path": version.uri}))
-        if card.get("weights_sha256") != version.sha256:
-            raise Unavailable(f"The policy engine serves other weights as {name}. Unload them first.")
-        self._loaded.append(name)
+        _refuse_other(version, orjson.loads(await self._load({"name": name, "path": version.uri})))
+        self._loaded = deque([*(known for known in self._loaded if known != name), name])
         while len(self._loaded) > KEPT:
             await self._said("/v1/unload_policy", {"name": self._loaded.popleft()})
+
+    async def _has(self, version: VersionRow) -> bool:
+        """Whether an engine that had the version has it now. False: it was started anew, or is being started."""
+        found = await get(self.to, MODELS, SECONDS)
+        listed: list[dict[str, Any]] = [] if isinstance(found, Refusal) else orjson.loads(found)["data"]
+        return any(card["id"] == version.label for card in listed)
 
     async def _load(self, body: dict[str, Any]) -> bytes:
         """Asked again while the engine is busy with the name: one that watches its folder loads what appears there."""
@@ -66,7 +75,19 @@ class OurEngine:
         return _answered(path, await post(self.to, path, body, SECONDS))
 
 
+def _refuse_other(version: VersionRow, card: Mapping[str, Any]) -> None:
+    """Raises Conflict when the engine serves anything else under the version's name."""
+    for what in ("weights", "tokenizer", "template"):
+        registered = version.sha256 if what == "weights" else getattr(version, f"{what}_sha256")
+        if registered and card.get(f"{what}_sha256") != registered:
+            remedy = "Put its files back as they were registered, and start the engine anew."
+            raise Conflict(f"The policy engine serves another {what} as {version.label}, from {version.uri}.", remedy)
+
+
 def _answered(path: str, found: bytes | Refusal) -> bytes:
     if isinstance(found, Refusal):
-        raise Unavailable(f"The policy engine refused {path}: {found.message}")
+        told = f"The policy engine refused {path}: {found.message}"
+        if found.kind is FailureKind.BAD_REQUEST:
+            raise Conflict(told, "Mend that, or use another version.")
+        raise Unavailable(told)
     return found

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
-
 from offing.clock import new_id
 from offing.core.errors import Conflict
+from offing.models.policy_folder import Hashes, hashes_in, is_adapter, note_sums, weights_sha256
+from offing.services.policy_files import registered_hashes
 from offing.storage import policy_versions, training_events, training_jobs
 from offing.storage.policy_versions import NewVersion, VersionRow
 from offing.storage.pool import Connection, Database
 from offing.storage.training_jobs import Hold
-from offing_engine.folder import Hashes, adapter_sha256, is_adapter, template_sha256, tokenizer_sha256, weights_sha256
 
 Kind = Literal["full", "lora"]
 
@@ -42,6 +41,7 @@ def exported(policies: Path, job: object, export: Callable[[Path], None]) -> Pat
     aside = policies / f".export-{job}"
     shutil.rmtree(aside, ignore_errors=True)
     export(aside)
+    note_sums(aside)
     return aside
 
 
@@ -62,7 +62,7 @@ async def registered(
             said("named")
             row, _ = await policy_versions.add(connection, held.tenant, _version(made, kind, hashes, number, place))
         await training_jobs.set_produced(connection, held, row.id)
-        detail = {"policy": f"{row.name}@{row.version}", "sha256": row.sha256}
+        detail = {"policy": row.label, "sha256": row.sha256}
         await training_events.add(connection, held.tenant, "registered", detail, job=held.job, policy=row.id)
     shutil.rmtree(files, ignore_errors=True)
     return row
@@ -70,11 +70,7 @@ async def registered(
 
 def hashes_of(folder: Path, base: VersionRow | None) -> Hashes:
     """As the engine computes them. `base`: what an adapter stands on."""
-    own = weights_sha256(folder)
-    weights = own if base is None else adapter_sha256(base.sha256, own)
-    if not (folder / "tokenizer.json").is_file():
-        return Hashes(weights, base.tokenizer_sha256 if base else "", base.template_sha256 if base else "")
-    return Hashes(weights, tokenizer_sha256(folder), template_sha256(_template(folder)))
+    return hashes_in(folder, None if base is None else registered_hashes(base))
 
 
 async def _placed(connection: Connection, name: str, files: Path) -> tuple[int, Path]:
@@ -107,16 +103,6 @@ def _version(made: Made, kind: Kind, hashes: Hashes, number: int, place: Path) -
         lineage=made.lineage,
         version=number,
     )
-
-
-def _template(folder: Path) -> str:
-    """The chat template's text. Empty: there is none."""
-    file = folder / "chat_template.jinja"
-    if file.is_file():
-        return file.read_text(encoding="utf-8")
-    config = folder / "tokenizer_config.json"
-    found = orjson.loads(config.read_bytes()).get("chat_template") if config.is_file() else None
-    return found if isinstance(found, str) else ""
 
 
 def _flush(folder: Path) -> None:

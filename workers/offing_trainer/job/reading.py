@@ -4,19 +4,20 @@ The only home of how a group's tokens come from the store to the estimators. Hol
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from offing.core.episode import Episode
-from offing.core.errors import NotFound
+from offing.core.errors import InvalidInput, NotFound
 from offing.core.packed import PackedSegment
 from offing.core.rows import TrainRow, merged_all
+from offing.core.scoring import accepted
 from offing.storage import stretches, training_groups, trajectories
+from offing.storage import tasks as task_rows
 from offing.storage.pool import Database
 from offing.storage.training_groups import GroupHead, RunFacts
-from offing.storage.trajectories import Query
 from offing_trainer.batch import Group, Sample
 
 
@@ -30,6 +31,8 @@ class Read:
     """Turns of which only the text is known."""
     earlier: Mapping[str, Sample] = field(default_factory=dict[str, Sample])
     """See `seam.GroupsGiven.earlier`."""
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By task: the reference answer, where the chain asks how likely it is."""
 
     @property
     def tokenizers(self) -> Counter[str]:
@@ -41,9 +44,7 @@ async def read(
     database: Database, tenant: UUID, heads: Sequence[GroupHead], roles: Sequence[str], *, quarantined: bool = False
 ) -> Read:
     """The rows of these roles; of all of them when none is named. A rollout without any is a sample without rows."""
-    episodes: dict[UUID, Episode] = {}
-    for head in heads:
-        episodes |= await episodes_of(database, tenant, head)
+    episodes = await _episodes(database, tenant, heads)
     rows, without = await _rows(database, tenant, episodes, roles, quarantined)
     async with database.transaction(tenant) as connection:
         facts = await training_groups.facts(connection, list(episodes))
@@ -63,12 +64,24 @@ async def read_earlier(
     return {str(run): Sample(episode, tuple(rows.get(run, ()))) for run, episode in episodes.items()}
 
 
-async def episodes_of(database: Database, tenant: UUID, head: GroupHead) -> dict[UUID, Episode]:
-    """What is known of the rollouts that a group stands for. Those that were erased meanwhile are not there."""
-    standing = {m.run for m in head.standing}
+async def read_answers(database: Database, tenant: UUID, tasks: Collection[UUID]) -> dict[str, str]:
+    """The reference answer of each task, the first where several are accepted; of one that cannot be answered, the
+    words that say so. Raises InvalidInput for tasks without a reference.
+    """
     async with database.transaction(tenant) as connection:
-        page = await trajectories.page(connection, Query(group=head.id), None, trajectories.PAGE_LIMIT)
-    return {episode.run: episode for episode in page if episode.run in standing}
+        known = await task_rows.answers(connection, list(tasks))
+    if missing := sorted(set(tasks) - known.keys()):
+        told = f"{len(missing)} of {len(tasks)} tasks have no reference answer, such as task {missing[0]}"
+        raise InvalidInput("data", f"{told}, and the chain asks how likely it is", "Choose other tasks, or a reward.")
+    return {str(task): accepted(answers)[0] for task, answers in known.items()}
+
+
+async def _episodes(database: Database, tenant: UUID, heads: Sequence[GroupHead]) -> dict[UUID, Episode]:
+    """What is known of the rollouts that groups stand for. Those that were erased meanwhile are not there."""
+    standing = {m.run for head in heads for m in head.standing}
+    async with database.transaction(tenant) as connection:
+        found = await trajectories.of_groups(connection, [head.id for head in heads])
+    return {episode.run: episode for episode in found if episode.run in standing}
 
 
 async def _rows(

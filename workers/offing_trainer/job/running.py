@@ -8,33 +8,36 @@ thread's, while the event loop keeps the lease.
 
 import asyncio
 import logging
-import os
 import shutil
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from offing.core.errors import Fenced, InvalidInput, OffingError, Unavailable
 from offing.finishing import finished
-from offing.storage import policy_versions, training_events, training_groups, training_jobs
+from offing.services import policy_files
+from offing.services.job_lease import kept
+from offing.storage import training_events, training_groups, training_jobs
 from offing.storage.policy_versions import VersionRow
-from offing.storage.pool import Connection, Database
+from offing.storage.pool import Database
 from offing.storage.training_groups import GroupHead, GroupQuery
 from offing.storage.training_jobs import Hold, JobRow, StepDone
 from offing_trainer.config import TrainConfig, config_of
-from offing_trainer.job import choosing, publishing
+from offing_trainer.job import choosing, curriculum, publishing
 from offing_trainer.job.checkpoints import found, job_folder, prune, step_folder
 from offing_trainer.job.choosing import Choice, Wanted
+from offing_trainer.job.contract import Said, Stepped, Trainee
 from offing_trainer.job.guards import Tripped, tripped
+from offing_trainer.job.lineage import Policies, policies_of
 from offing_trainer.job.publishing import Made
 from offing_trainer.job.query import groups_wanted
-from offing_trainer.job.reading import Read
 from offing_trainer.job.sinks import CLOSING_SECONDS, About, Sinks, opened
+from offing_trainer.job.timing import Timing
 
 log = logging.getLogger("offing.trainer")
 
@@ -48,54 +51,7 @@ TIMES_MORE = 4
 """See `config.DataConfig.most_groups_per_step`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stepped:
-    """What came of a step's groups."""
-
-    metrics: Mapping[str, float]
-    reasons: Mapping[UUID, str]
-    """Of each rollout that was read."""
-    state: Mapping[str, Any]
-
-
-class Trainee(Protocol):
-    """Weights with the chain that trains them. All but `read` is called from one and the same thread."""
-
-    def load(self, folder: Path | None) -> None:
-        """A checkpoint; None: the policy that it began with."""
-        ...
-
-    async def read(
-        self, database: Database, tenant: UUID, heads: Sequence[GroupHead], state: Mapping[str, Any]
-    ) -> Read:
-        """The groups as what its chain trains on: recorded tokens, or text to imitate."""
-        ...
-
-    def step(self, read: Read, state: Mapping[str, Any], step: int, progress: float, said: "Said") -> Stepped:
-        """Move the weights by a step's groups; `said` hears of what is done at the moment."""
-        ...
-
-    def save(self, folder: Path) -> None: ...
-
-    def export(self, folder: Path) -> None: ...
-
-
-Said = Callable[[str], None]
-
 OnThread = Callable[[Callable[[], Any]], Awaitable[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Policies:
-    """The versions that a job names, with their folders."""
-
-    start: VersionRow
-    base: VersionRow | None
-    """Full weights under an adapter. None: `start` is full weights."""
-    reference: VersionRow | None
-    """None: `start`."""
-    reference_base: VersionRow | None = None
-    """Full weights under a reference that is an adapter."""
 
 
 Begin = Callable[[TrainConfig, Policies], Trainee]
@@ -141,12 +97,14 @@ class _Course:
     sinks: Sinks
     first: Mapping[str, float] = field(default_factory=dict[str, float])
     """Figures of the job's first step, which guards compare with."""
+    timing: Timing = field(default_factory=lambda: Timing(time.monotonic))
 
     @property
     def folder(self) -> Path:
         return job_folder(self.room.home, self.held.job)
 
     def say(self, phase: str, metrics: Mapping[str, float] | None = None) -> None:
+        self.timing.enter(phase)
         self.room.said(self.job, phase, metrics or {})
 
 
@@ -154,10 +112,14 @@ async def run_job(room: Room, held: Hold) -> JobRow:
     """Advance a claimed job to its end, a pause or a failure, which is noted in it. Raises Fenced when it is lost."""
     thread = ThreadPoolExecutor(1, "offing-learner")
     try:
-        async with _kept(room, held):
+        async with kept(room.database, held, room.term):
             return await _run_or_fail(room, held, _on(thread))
     except asyncio.CancelledError:
-        await finished(_put_back(room, held))
+        await finished(_put_back(room, held, "its process was stopped"))
+        raise
+    except Unavailable:
+        # A database that is away for longer than a connection waits for it leaves the job to its lease.
+        await _put_back(room, held, "a server went away")
         raise
     finally:
         thread.shutdown(wait=False, cancel_futures=True)
@@ -176,10 +138,10 @@ async def _run_or_fail(room: Room, held: Hold, on_thread: OnThread) -> JobRow:
         raise
 
 
-async def _put_back(room: Room, held: Hold) -> None:
-    """Let another process go on at once, where this one was told to stop."""
+async def _put_back(room: Room, held: Hold, why: str) -> None:
+    """Let whoever claims the job next go on at once."""
     async with room.database.transaction(held.tenant) as connection:
-        await training_jobs.release(connection, held, "queued", reason="its process was stopped")
+        await training_jobs.release(connection, held, "queued", reason=why)
 
 
 def _on(thread: ThreadPoolExecutor) -> OnThread:
@@ -201,13 +163,15 @@ async def _begun(room: Room, held: Hold, on_thread: OnThread) -> _Course:
     async with room.database.transaction(held.tenant) as connection:
         job = await training_jobs.by_id(connection, held.job)
         config = config_of(job.config)
-        policies = await _policies(connection, config)
+        policies = await policies_of(connection, config)
         query = groups_wanted(config.data)
         state = await training_jobs.state_of(connection, job.id)
         first = {
             m.name: m.value for m in await training_jobs.metrics_since(connection, job.id, 0, None, 500) if m.step == 1
         }
     room.said(job, "opening the policy", {})
+    for version in filter(None, (policies.start, policies.reference)):
+        await policy_files.refuse_damaged(room.database, held.tenant, version)
     trainee: Trainee = await on_thread(lambda: room.begin(config, policies))
     if job.checkpoint:
         await on_thread(lambda: trainee.load(Path(job.checkpoint)))
@@ -235,6 +199,7 @@ async def _next(course: _Course, on_thread: OnThread) -> JobRow | None:
     if (trip := tripped(config.guards, course.first, metrics)) is not None:
         return await _stopped(course, trip, on_thread)
     checkpoint = await _saved(course, on_thread) if taken.choice.groups else course.job.checkpoint
+    metrics |= course.timing.figures()
     wish = await _commit(course, taken, step, metrics, checkpoint)
     course.say("committed", metrics)
     course.sinks.write(course.job.step, metrics)
@@ -248,9 +213,17 @@ async def _trained(course: _Course, taken: "_Taken", on_thread: OnThread) -> Ste
     state = dict(course.state)
     read = await course.trainee.read(course.room.database, course.held.tenant, taken.choice.groups, state)
     choosing.refuse_mixed(read.tokenizers, course.policies.start.tokenizer_sha256, config.policy)
-    all_groups = course.total * config.data.passes
-    progress = min(1.0, course.job.groups / all_groups) if all_groups else 0.0
+    progress = _progress(course)
     return await on_thread(lambda: course.trainee.step(read, state, number, progress, course.say))
+
+
+def _progress(course: _Course) -> float:
+    """Of the job, 0 to 1: of the groups that there are, or of the steps where each has its own made."""
+    config, job = course.config, course.job
+    if config.collect is not None and config.steps:
+        return job.step / config.steps
+    all_groups = course.total * config.data.passes
+    return min(1.0, job.groups / all_groups) if all_groups else 0.0
 
 
 def _nothing() -> Stepped:
@@ -292,7 +265,7 @@ async def _collected(course: _Course, on_thread: OnThread) -> _Taken:
     policy = await _published(course, on_thread) if course.job.step else course.policies.start
     heads = await course.room.collect(course.held.tenant, course.job, course.config, policy, course.say)
     wanted = Wanted(len(heads) + 1, 0, len(heads) + 1, course.config.data.max_version_lag)
-    return _Taken(choosing.choose(heads, wanted, f"{policy.name}@{policy.version}"), 1)
+    return _Taken(choosing.choose(heads, wanted, policy.label), 1)
 
 
 def _worth(course: _Course, choice: Choice) -> bool:
@@ -326,6 +299,7 @@ async def _commit(
     course: _Course, taken: _Taken, step: Stepped, metrics: Mapping[str, float], checkpoint: str
 ) -> str | None:
     number, choice = course.job.step + 1, taken.choice
+    state = {**step.state, **_of_tasks(course, choice)}
     done = StepDone(
         step=number,
         good_step=number - 1,
@@ -335,7 +309,7 @@ async def _commit(
         round=taken.round,
         after=choice.after,
         metrics=metrics,
-        state=step.state,
+        state=state,
         phase=f"step {number}",
     )
     held = course.held
@@ -344,9 +318,17 @@ async def _commit(
         if metrics.get("skipped"):
             await training_events.add(connection, held.tenant, "not_finite", {"step": number}, job=held.job)
         course.job = await training_jobs.by_id(connection, held.job)
-    course.state = {**course.state, **step.state}
+    course.state = {**course.state, **state}
     course.first = course.first or (metrics if choice.groups else {})
     return wish
+
+
+def _of_tasks(course: _Course, choice: Choice) -> dict[str, Any]:
+    """What is remembered of the tasks that were tried, where a curriculum asks for it."""
+    collect = course.config.collect
+    if collect is None or collect.curriculum is None:
+        return {}
+    return curriculum.recorded(collect.curriculum, course.state, choice.groups)
 
 
 async def _obeyed(course: _Course, wish: str | None) -> JobRow | None:
@@ -417,62 +399,6 @@ async def _failed(room: Room, held: Hold, error: str) -> JobRow:
     async with room.database.transaction(held.tenant) as connection:
         await training_events.add(connection, held.tenant, "failed", {"error": error[:2000]}, job=held.job)
         return await training_jobs.release(connection, held, "failed", reason="error", error=error[:2000])
-
-
-@asynccontextmanager
-async def _kept(room: Room, held: Hold) -> AsyncGenerator[None]:
-    """Keeps the lease while the block runs; when the job is lost, the block is cancelled and Fenced raised."""
-    inside = asyncio.current_task()
-    assert inside is not None
-    lost: list[Fenced] = []
-
-    async def beat() -> None:
-        while True:
-            await asyncio.sleep(room.term / 4)
-            try:
-                async with room.database.transaction(held.tenant) as connection:
-                    await training_jobs.hold(connection, held, room.term)
-            except Unavailable:
-                log.warning("the database does not answer; job %s goes on meanwhile", held.job)
-            except Fenced as error:
-                lost.append(error)
-                inside.cancel()
-                return
-
-    beating = asyncio.create_task(beat())
-    try:
-        yield
-    except asyncio.CancelledError:
-        if lost:
-            raise lost[0] from None
-        raise
-    finally:
-        beating.cancel()
-        await asyncio.gather(beating, return_exceptions=True)
-
-
-async def _policies(connection: Connection, config: TrainConfig) -> Policies:
-    start = await _version(connection, config.policy, "policy")
-    reference = await _version(connection, config.reference, "reference") if config.reference else None
-    under = await _base(connection, reference) if reference else None
-    return Policies(start, await _base(connection, start), reference, under)
-
-
-async def _base(connection: Connection, version: VersionRow) -> VersionRow | None:
-    """The full weights that an adapter stands on, through whatever adapters it was trained from."""
-    base = version
-    while base.kind == "lora" and base.parent is not None:
-        base = await policy_versions.by_id(connection, base.parent)
-    return None if base is version else base
-
-
-async def _version(connection: Connection, text: str, field: str) -> VersionRow:
-    name, _, number = text.rpartition("@")
-    row = await policy_versions.by_name(connection, name, int(number)) if number.isdigit() else None
-    if row is None or not os.path.isdir(row.uri):  # noqa: ASYNC240  # one look at a local disk
-        problem = f"there is no policy {text}" if row is None else f"its folder {row.uri} is not on this machine"
-        raise InvalidInput(field, problem, "See `offing policy list`.")
-    return row
 
 
 def _place(job: JobRow) -> tuple[Any, UUID] | None:

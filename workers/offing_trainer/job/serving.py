@@ -5,7 +5,7 @@ weights under a name that a run was promised. A server that cannot load leaves t
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 
 import orjson
@@ -41,12 +41,13 @@ async def published(
     await flip()
 
 
-async def withdrawn(replicas: Sequence[Destination], policy: str) -> None:
-    """Unload a version that no run needs any more; a replica that does not have it is content. Raises Unavailable."""
+async def withdrawn(replicas: Sequence[Destination], policies: Collection[str]) -> None:
+    """Unload versions that no run needs any more, where they are loaded. Raises Unavailable."""
     for replica in replicas:
-        answer = await post(replica, "/v1/unload_lora_adapter", {"lora_name": policy}, SECONDS)
-        if isinstance(answer, Refusal) and policy in await models(replica):
-            raise Unavailable(f"{replica.api_base} did not unload {policy}: {answer.message}")
+        for policy in [name for name in await models(replica) if name in policies]:
+            answer = await post(replica, "/v1/unload_lora_adapter", {"lora_name": policy}, SECONDS)
+            if isinstance(answer, Refusal) and policy in await models(replica):
+                raise Unavailable(f"{replica.api_base} did not unload {policy}: {answer.message}")
 
 
 async def models(replica: Destination) -> tuple[str, ...]:

@@ -82,15 +82,21 @@ class TensorBoardSink:
         self._writer.close()
 
 
+JOB = "offing.job"
+"""Tag of an MLflow run."""
+
+
 class MlflowSink:
-    """To the server that MLFLOW_TRACKING_URI names."""
+    """To the server that MLFLOW_TRACKING_URI names. A job that goes on in another process goes on in its run."""
 
     name = "mlflow"
 
     def __init__(self, about: About) -> None:
         self._mlflow: Any = _package("mlflow", "mlflow")
-        self._mlflow.set_experiment("offing")
-        self._run: Any = self._mlflow.start_run(run_name=f"{about.policy} {about.job}")
+        experiment = self._mlflow.set_experiment("offing").experiment_id
+        before: Any = self._mlflow.MlflowClient().search_runs([experiment], f"tags.`{JOB}` = '{about.job}'")
+        known = {"run_id": before[0].info.run_id} if before else {"run_name": f"{about.policy} {about.job}"}
+        self._run: Any = self._mlflow.start_run(**known, tags={JOB: str(about.job)})
         self._mlflow.log_dict(dict(about.config), "config.json")
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -101,12 +107,16 @@ class MlflowSink:
 
 
 class TrackerSink:
-    """Weights & Biases, and trackio, which has the same calls."""
+    """Weights & Biases, and trackio, which has the same calls. A job that goes on elsewhere goes on in its run.
 
-    def __init__(self, about: About, name: str) -> None:
+    `known`: what says which run it was, beside its name.
+    """
+
+    def __init__(self, about: About, name: str, **known: str) -> None:
         self.name = name
         init: Callable[..., Any] = _package(name, name).init
-        self._run: Any = init(project="offing", name=f"{about.policy}-{about.job}", config=dict(about.config))
+        title, config = f"{about.policy}-{about.job}", dict(about.config)
+        self._run: Any = init(project="offing", name=title, config=config, resume="allow", **known)
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         self._run.log(dict(metrics), step=step)
@@ -119,7 +129,7 @@ MAKERS: Mapping[str, Callable[[About], MetricSink]] = {
     "jsonl": JsonlSink,
     "tensorboard": TensorBoardSink,
     "mlflow": MlflowSink,
-    "wandb": lambda about: TrackerSink(about, "wandb"),
+    "wandb": lambda about: TrackerSink(about, "wandb", id=str(about.job)),
     "trackio": lambda about: TrackerSink(about, "trackio"),
 }
 
@@ -140,6 +150,8 @@ class Sinks:
     size: int = LONGEST_QUEUE
     dropped: int = 0
     """Steps that found no room."""
+    failed: int = 0
+    """Sinks that could not be opened, or did not take a step."""
     _queue: "queue.Queue[tuple[int, Mapping[str, float]] | None]" = field(init=False)
     _thread: threading.Thread = field(init=False)
 
@@ -167,8 +179,11 @@ class Sinks:
 
     def _work(self) -> None:
         sinks = [sink for sink in map(_open, self.makers) if sink is not None]
+        self.failed = len(self.makers) - len(sinks)
         while (item := self._queue.get()) is not None:
-            sinks = [sink for sink in sinks if _written(sink, *item)]
+            left = [sink for sink in sinks if _written(sink, *item)]
+            self.failed += len(sinks) - len(left)
+            sinks = left
         for sink in sinks:
             _closed(sink)
 

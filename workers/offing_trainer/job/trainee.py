@@ -3,11 +3,11 @@
 The only home of how `update` and a learner are put together: which columns are computed, by whom, and when.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import numpy as np
@@ -15,11 +15,14 @@ import numpy as np
 from offing.core.rows import TrainRow
 from offing.storage.pool import Database
 from offing.storage.training_groups import GroupHead
+from offing_trainer import references
+from offing_trainer.batch import Floats
 from offing_trainer.chain import Chain, Columns, chain_for, needed_columns
 from offing_trainer.config import TrainConfig
-from offing_trainer.job.reading import Read, read, read_earlier
-from offing_trainer.job.running import Policies, Said, Stepped
-from offing_trainer.job.texts import read_texts
+from offing_trainer.job.contract import Said, Stepped
+from offing_trainer.job.lineage import Policies
+from offing_trainer.job.reading import Read, read, read_answers, read_earlier
+from offing_trainer.job.texts import Kept, with_texts
 from offing_trainer.learner.contract import Forwarded, Learner
 from offing_trainer.learner.contract import Stepped as Moved
 from offing_trainer.seam import REPLAY
@@ -31,19 +34,24 @@ NOT_FINITE = "not_finite"
 REFERENCE = "logp_ref"
 
 
+class Tokenizer(Reader, references.Speller, Protocol):
+    """The policy's, for text that is to be imitated, and for reference answers."""
+
+
 @dataclass(slots=True)
 class ChainTrainee:
-    """`running.Trainee` for a chain of plug-ins."""
+    """`contract.Trainee` for a chain of plug-ins."""
 
     config: TrainConfig
     chain: Chain
     open: Callable[[], Learner]
     """The policy that the job begins with, opened anew."""
     open_reference: Callable[[], Learner]
-    reader: Callable[[], Reader]
-    """The policy's tokenizer, for text that is to be imitated."""
+    reader: Callable[[], Tokenizer]
+    """Opened when it is first needed."""
     learner: Learner
     reference: Learner | None = None
+    kept: Kept = field(default_factory=Kept)
 
     def load(self, folder: Path | None) -> None:
         if folder is None:
@@ -67,32 +75,40 @@ class ChainTrainee:
             runs = _replayable(state, heads)
             found = replace(found, earlier=await read_earlier(database, tenant, runs, roles, quarantined=doubted))
         if found.without_ids and imitates(self.chain, self.config.learner.mode):
-            found = _filled(found, await read_texts(database, tenant, heads, roles, self.reader()))
+            found = await with_texts(database, tenant, found, roles, self.reader(), self.kept)
+        if asks_references(self.chain):
+            found = replace(found, answers=await read_answers(database, tenant, {head.task for head in heads}))
         return found
 
     def step(self, read: Read, state: Mapping[str, Any], step: int, progress: float, said: Said) -> Stepped:
         rng = np.random.default_rng([self.config.learner.seed, step])
-        began = time.monotonic()
         seen = viewed(self.chain, read.groups, state, rng, facts=_facts(read), earlier=read.earlier)
-        ready = self._measured(self._prepared(seen, rng, progress, said), said)
-        forwarded = time.monotonic()
+        ready = self._measured(self._prepared(seen, read.answers, rng, progress, said), said)
         moved, tally = self._moved(ready, said)
         figures = {
             **ready.figures,
             **tally.figures(),
             **_of_moves(moved),
             "turns_without_ids": float(read.without_ids),
-            "seconds_forward": forwarded - began,
-            "seconds_update": time.monotonic() - forwarded,
         }
         fates = _fates(ready, lost=bool(moved) and all(one.skipped for one in moved))
         return Stepped({k: v for k, v in figures.items() if np.isfinite(v)}, fates, ready.state)
 
-    def _prepared(self, seen: Viewed, rng: np.random.Generator, progress: float, said: Said) -> Prepared:
+    def _prepared(
+        self, seen: Viewed, answers: Mapping[str, str], rng: np.random.Generator, progress: float, said: Said
+    ) -> Prepared:
         said("forward")
-        early = self._needs.early
+        early = self._needs.early - references.COLUMNS
         columns = self._columns(seen.rows, early, lambda forwarded, names: columns_of(seen.batch, forwarded, names))
+        if asks_references(self.chain):
+            columns |= self._of_references(seen, answers)
         return prepared(self.chain, seen, columns, rng, progress=progress, learner=self.config.learner)
+
+    def _of_references(self, seen: Viewed, answers: Mapping[str, str]) -> dict[str, Floats]:
+        """One forward of a row for each context in which a turn began."""
+        introduction = self.config.data.answer_introduction
+        asked = references.asked(seen.batch, seen.rows, answers, introduction, self.reader())
+        return references.columns_of(seen.batch, asked, self.learner.forward(asked.rows).logp)
 
     def _measured(self, chosen: Prepared, said: Said) -> Prepared:
         late = self._needs.late
@@ -155,7 +171,7 @@ def begin(config: TrainConfig, policies: Policies) -> ChainTrainee:
         chain,
         opened,
         lambda: open_learner(reference, plain, base=under),
-        lambda: FolderReader(base or start),
+        cache(lambda: FolderReader(base or start)),
         opened(),
     )
 
@@ -165,14 +181,9 @@ def imitates(chain: Chain, mode: str) -> bool:
     return not (chain.needs("behaviour") or (mode == "bypass" and chain.needs("logp_old")))
 
 
-def _filled(found: Read, texts: Read) -> Read:
-    """Rows of text for the samples that have none of recorded tokens."""
-    said = {sample.episode.run: sample for group in texts.groups for sample in group.samples}
-    groups = tuple(
-        replace(group, samples=tuple(s if s.rows else said.get(s.episode.run, s) for s in group.samples))
-        for group in found.groups
-    )
-    return replace(found, groups=groups)
+def asks_references(chain: Chain) -> bool:
+    """Whether its plug-ins want to know how likely reference answers are."""
+    return any(chain.needs(name) for name in references.COLUMNS)
 
 
 def _replayable(state: Mapping[str, Any], heads: Sequence[GroupHead]) -> list[UUID]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from offing.core.errors import InvalidInput
 from offing.core.model import Message
-from offing_engine.folder import template_sha256, tokenizer_sha256
+from offing_engine.folder import read_json, template_sha256, tokenizer_sha256
 from offing_engine.pieces import Pieces
 
 
@@ -26,6 +26,16 @@ class FolderReader:
         self._pieces = Pieces(self._tokenizer)
         self.tokenizer_sha256 = tokenizer_sha256(folder)
         self.template_sha256 = template_sha256(template)
+        config = read_json(folder / "config.json")
+        self.longest: int | None = config.get("text_config", config).get("max_position_embeddings")
+
+    def words(self, text: str) -> list[int]:
+        """Ids of text within a turn. Raises InvalidInput for what it has no tokens for."""
+        ids, unknown = self._ids(text), self._tokenizer.unk_token_id
+        if unknown is not None and unknown in ids:
+            remedy = "Use a policy that can write any text; data.answer_introduction can be said in words that it has."
+            raise InvalidInput("policy", f"its tokenizer has no tokens for {text!r}", remedy)
+        return ids
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
         """Ids up to where the assistant begins."""

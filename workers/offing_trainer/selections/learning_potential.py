@@ -1,6 +1,7 @@
 """Tasks that are neither solved nor hopeless first: the success tracker read as a curriculum.
 
-`potentials` serves whoever decides what to collect next; the plug-in chooses among groups that are there.
+`potentials` serves the collector too, which decides by it what is collected next: see `job.curriculum`. The plug-in
+chooses among groups that are there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,14 +10,14 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from offing_trainer.advantages.tracker import TRACKER, Tracked, tracked_of
+from offing_trainer.advantages.tracker import TRACKER, tracked_of, unseen
 from offing_trainer.batch import Floats, Group, Places
 from offing_trainer.seam import GroupsGiven, Options, Plugin, Seam, State, no_state
 
 
-class LearningPotential(Options):
-    keep: int = Field(default=32, ge=1)
-    """Groups of a step; fewer are all kept."""
+class Potential(Options):
+    """How a task is weighed."""
+
     floor: float = Field(default=0.05, gt=0)
     """Weight of a task that has no potential, so that it is seen again."""
     novelty: float = Field(default=0.0, ge=0)
@@ -25,6 +26,11 @@ class LearningPotential(Options):
     """Success of a task that was never seen."""
     strength: float = Field(default=8.0, gt=0)
     """How many rollouts that counts as."""
+
+
+class LearningPotential(Potential):
+    keep: int = Field(default=32, ge=1)
+    """Groups of a step; fewer are all kept."""
 
 
 def learning_potential(options: LearningPotential, given: GroupsGiven) -> tuple[Sequence[Group], State]:
@@ -36,10 +42,9 @@ def learning_potential(options: LearningPotential, given: GroupsGiven) -> tuple[
     return [given.groups[int(n)] for n in np.sort(kept)], no_state()
 
 
-def potentials(options: LearningPotential, table: Mapping[str, Any], tasks: Sequence[str]) -> Floats:
+def potentials(options: Potential, table: Mapping[str, Any], tasks: Sequence[str]) -> Floats:
     """(tasks,) sqrt(v (1 - v)) / n^novelty + floor; v the tracked success, n the rollouts that it rests on."""
-    unseen = Tracked(options.prior * options.strength, (1 - options.prior) * options.strength)
-    found = [tracked_of(table, task) or unseen for task in tasks]
+    found = [tracked_of(table, task) or unseen(options.prior, options.strength) for task in tasks]
     value, known = np.array([t.value for t in found]), np.array([t.alpha + t.beta for t in found])
     return np.sqrt(value * (1 - value)) / known**options.novelty + options.floor
 

@@ -14,7 +14,6 @@ from offing.api.standing import CanaryIn, PromoteIn, PromotionOut, RollbackOut, 
 from offing.api.strict import StrictRoute
 from offing.services import policies, promotion
 from offing.services.training_gate import Rules
-from offing.storage.policy_versions import VersionRow
 
 router = APIRouter(prefix="/policies", tags=["collection"], route_class=StrictRoute)
 
@@ -72,7 +71,7 @@ async def promote_policy(caller: Known, held: Held, policy_id: UUID, wanted: Pro
     """
     row = await policies.one(held.database, caller.tenant, policy_id)
     rules = None if wanted.force else Rules()
-    made, verdict = await promotion.promote(held.database, caller.tenant, _named(row), rules)
+    made, verdict = await promotion.promote(held.database, caller.tenant, row.label, rules)
     return PromotionOut(policy=policy_out(made), verdict=verdict_out(verdict))
 
 
@@ -83,7 +82,7 @@ async def promote_policy(caller: Known, held: Held, policy_id: UUID, wanted: Pro
 async def try_policy(caller: Known, held: Held, policy_id: UUID, wanted: CanaryIn) -> PolicyOut:
     """Let it answer a share of the new runs that name the policy without a version."""
     row = await policies.one(held.database, caller.tenant, policy_id)
-    return policy_out(await promotion.try_canary(held.database, caller.tenant, _named(row), wanted.share))
+    return policy_out(await promotion.try_canary(held.database, caller.tenant, row.label, wanted.share))
 
 
 @router.post(
@@ -92,7 +91,3 @@ async def try_policy(caller: Known, held: Held, policy_id: UUID, wanted: CanaryI
 async def roll_policy_back(caller: Known, held: Held, policy_id: UUID) -> RollbackOut:
     """Take it back: a canary leaves, an active version gives way to the one that it took over from."""
     return RollbackOut(said=await promotion.take_back(held.database, caller.tenant, policy_id))
-
-
-def _named(row: VersionRow) -> str:
-    return f"{row.name}@{row.version}"

@@ -2,7 +2,7 @@
 
 import os
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
@@ -11,7 +11,7 @@ from offing.api import wire
 from offing.api.auth import Caller, Known
 from offing.api.parts import Held, Parts
 from offing.api.routes.responses import ENDED, NO_RUN, TOO_LARGE, problems
-from offing.api.schemas import CancelIn, MessageIn, RunDetail, RunIn, RunOut, RunPage, StepOut
+from offing.api.schemas import CancelIn, MessageIn, RunDetail, RunIn, RunOut, RunPage, ScopeIn, StepOut
 from offing.api.strict import StrictRoute
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice, EngineFailure
@@ -136,12 +136,18 @@ def _request(held: Parts, wanted: RunIn, idempotency_key: str | None) -> RunRequ
         thread=wanted.thread_id,
         budget=Budget(limits.turns, limits.tokens, usd, limits.seconds),
         engines=set_by_operator(held, wanted.graph) | wanted.engines,
-        scope={"collections": wanted.scope.collections, "sources": [str(id) for id in wanted.scope.sources]},
+        scope=_scope(wanted.scope),
         deadline=wanted.deadline,
         seed=wanted.seed,
         idempotency_key=idempotency_key,
         traceparent=traceparent(),
     )
+
+
+def _scope(wanted: ScopeIn) -> dict[str, Any]:
+    """What is not asked for is left out, so that a request without it is the same as before."""
+    seen = {"collections": wanted.collections, "sources": [str(id) for id in wanted.sources]}
+    return {**seen, "web": True} if wanted.web else seen
 
 
 def set_by_operator(held: Parts, graph: str) -> dict[str, EngineChoice]:
@@ -151,9 +157,14 @@ def set_by_operator(held: Parts, graph: str) -> dict[str, EngineChoice]:
 
 
 def check_address(role: str, choice: EngineChoice) -> None:
+    """`check_engine` for the engine of a role."""
+    check_engine(f"engines.{role}", choice)
+
+
+def check_engine(field: str, choice: EngineChoice) -> None:
     """Refuse at once what the worker would refuse later: an address that the operator has not allowed."""
     found = destination(choice, os.environ)
     if isinstance(found, EngineFailure):
         _, _, problem = found.message.partition(": ")
         what, _, remedy = problem.partition(". ")
-        raise InvalidInput(f"engines.{role}.api_base", what, remedy)
+        raise InvalidInput(f"{field}.api_base", what, remedy)

@@ -21,7 +21,15 @@ interface ComposerProps {
 
 type Settings = Omit<Draft, "question" | "sources">;
 
-const START: Settings = { turns: 12, usd: "", minutes: "", graph: "agentflow", engine: "", collections: [] };
+const START: Settings = {
+  turns: 12,
+  usd: "",
+  minutes: "",
+  graph: "agentflow",
+  engine: "",
+  collections: [],
+  web: false,
+};
 
 /** Question, documents, depth and limits. */
 export function Composer({ onAsked }: ComposerProps) {
@@ -91,7 +99,9 @@ export function Composer({ onAsked }: ComposerProps) {
         collections={collections}
         chosen={settings.collections}
         attached={sources.length}
+        web={settings.web}
         onChoose={(chosen) => change({ collections: chosen })}
+        onWeb={(web) => change({ web })}
         onPick={take}
       />
       <UploadList state={upload.state} onClear={upload.clear} />

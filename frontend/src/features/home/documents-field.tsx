@@ -8,12 +8,15 @@ interface DocumentsFieldProps {
   chosen: readonly string[];
   /** Documents attached to this question; they take the place of collections. */
   attached: number;
+  /** Whether the run may leave the library. */
+  web: boolean;
   onChoose(chosen: string[]): void;
+  onWeb(web: boolean): void;
   onPick(picked: Picked): void;
 }
 
-/** Which documents the run may see: the attached ones, else the chosen collections, else all of the library. */
-export function DocumentsField({ collections, chosen, attached, onChoose, onPick }: DocumentsFieldProps) {
+/** What the run may see: the attached documents, else the chosen collections, else all of the library; and the web. */
+export function DocumentsField({ collections, chosen, attached, web, onChoose, onWeb, onPick }: DocumentsFieldProps) {
   const total = collections.reduce((sum, collection) => sum + collection.count, 0);
   const toggle = (name: string) =>
     onChoose(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
@@ -46,6 +49,15 @@ export function DocumentsField({ collections, chosen, attached, onChoose, onPick
           ))}
         </>
       )}
+      <button
+        type="button"
+        className={web ? "chip on" : "chip"}
+        aria-pressed={web}
+        title="The run may search the web and read public pages; its searches leave this machine."
+        onClick={() => onWeb(!web)}
+      >
+        The web
+      </button>
       <span className="documents-add">
         <PickButton text="Add files" onPick={onPick} />
         <PickButton text="Add a folder" folder onPick={onPick} />

@@ -14,6 +14,7 @@ function draft(part: Partial<Draft> = {}): Draft {
     engine: "",
     collections: [],
     sources: [],
+    web: false,
     ...part,
   };
 }
@@ -25,7 +26,16 @@ test("empty limits are no limits, minutes become seconds", () => {
 
 test("attached documents take the place of collections", () => {
   const request = runRequest(draft({ collections: ["papers"], sources: ["x"] }), GRAPHS);
-  expect(request.scope).toEqual({ collections: [], sources: ["x"] });
+  expect(request.scope).toEqual({ collections: [], sources: ["x"], web: false });
+});
+
+test("the web is asked for beside the documents, and only when it is chosen", () => {
+  expect(runRequest(draft({ collections: ["papers"], web: true }), GRAPHS).scope).toEqual({
+    collections: ["papers"],
+    sources: [],
+    web: true,
+  });
+  expect(runRequest(draft({ sources: ["x"], web: true }), GRAPHS).scope).toMatchObject({ web: true });
 });
 
 test("a chosen engine answers every role of the graph, model names with colons included", () => {

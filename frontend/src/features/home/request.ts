@@ -1,6 +1,6 @@
 /** From what the composer holds to what the server is asked. Pure. */
 
-import type { Engine, EngineChoice, Graph } from "@/shared/api/catalog";
+import { type Engine, engineChoice, type Graph } from "@/shared/api/catalog";
 import type { RunRequest } from "@/shared/api/runs";
 
 export interface Draft {
@@ -14,6 +14,8 @@ export interface Draft {
   engine: string;
   collections: readonly string[];
   sources: readonly string[];
+  /** The run may search the web and read public pages. */
+  web: boolean;
 }
 
 /** What must be changed before asking. null: nothing. */
@@ -33,14 +35,6 @@ function limit(text: string): number | null {
   return text.trim() === "" ? null : Number(text);
 }
 
-function choice(written: string): EngineChoice {
-  const text = written.trim();
-  const cut = text.indexOf(":");
-  const [named, model] = cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
-  const [engine = "", form = ""] = named.split("+");
-  return { engine, model, form, library: "", max_tokens: 2048, timeout_seconds: 120, api_base: "", options: {} };
-}
-
 export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
   const roles = graphs.find((graph) => graph.name === draft.graph)?.roles ?? [];
   const minutes = limit(draft.minutes);
@@ -48,11 +42,11 @@ export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
     question: draft.question.trim(),
     graph: draft.graph,
     budget: { turns: draft.turns, usd: limit(draft.usd), seconds: minutes === null ? null : minutes * 60 },
-    engines: draft.engine.trim() ? Object.fromEntries(roles.map((role) => [role, choice(draft.engine)])) : {},
+    engines: draft.engine.trim() ? Object.fromEntries(roles.map((role) => [role, engineChoice(draft.engine)])) : {},
     scope:
       draft.sources.length > 0
-        ? { collections: [], sources: [...draft.sources] }
-        : { collections: [...draft.collections], sources: [] },
+        ? { collections: [], sources: [...draft.sources], web: draft.web }
+        : { collections: [...draft.collections], sources: [], web: draft.web },
     seed: 0,
   };
 }

@@ -1,4 +1,5 @@
 import { type PointerEvent, useState } from "react";
+import { explainedBy, HEADS } from "@/shared/api/training";
 import { useWidth } from "@/shared/ui/hooks";
 import { barPaths, groupBars, pathOf, pointAt, type Series, scaleOf, stepAt, xOf, yOf } from "./curve-geometry";
 import { figure } from "./training-words";
@@ -30,6 +31,20 @@ const FIGURES: readonly Figure[] = [
   },
 ];
 
+const FORESEEN: Record<(typeof HEADS)[number], string> = {
+  value: "Explained by the critic",
+  value_high: "Explained by the critic of subgoals",
+  value_low: "Explained by the critic of actions",
+  value_term: "Explained by the critic of switches",
+};
+
+/** Only for jobs that have a critic. */
+const CRITICS: readonly Figure[] = HEADS.map((head) => ({
+  title: FORESEEN[head],
+  hint: "Share of the variance of what a turn came to: 1 all of it, 0 no better than one number for all turns",
+  lines: [{ name: explainedBy(head), says: "" }],
+}));
+
 const HEIGHT = 84;
 
 interface CurvesProps {
@@ -46,7 +61,7 @@ export function Curves({ series, steps, marks }: CurvesProps) {
   const shared = { series, steps, marks, pointed, onPoint: setPointed };
   return (
     <section className="curves" aria-label="Curves">
-      {FIGURES.map((one) => (
+      {[...FIGURES, ...CRITICS.filter(({ lines }) => lines.some(({ name }) => series.has(name)))].map((one) => (
         <Curve key={one.title} figure={one} {...shared} />
       ))}
     </section>

@@ -7,22 +7,15 @@ import {
   metricsQuery,
   type TrainingEvent,
 } from "@/shared/api/training";
-import { ago, count, counted, since, span } from "@/shared/format/numbers";
+import { count, since, span } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { groupBars, groupTotals, type Series, seriesOf } from "./curve-geometry";
 import { Curves, GroupHorizon } from "./curves";
 import { JobControls } from "./job-controls";
-import {
-  askedWords,
-  doingWords,
-  eventWords,
-  jobWording,
-  reasonWords,
-  shortId,
-  stepWords,
-  whyWords,
-} from "./training-words";
+import { Events, Ledger } from "./job-record";
+import { LearningFigures, LearningRecord } from "./learning-job";
+import { askedWords, doingWords, jobWording, learns, shortId, stepWords, whyWords } from "./training-words";
 
 /** One job: what it does, how its figures go, what became of its rollouts, and what was decided. */
 export function JobView({ id, onPolicy }: { id: string; onPolicy(name: string): void }) {
@@ -32,7 +25,7 @@ export function JobView({ id, onPolicy }: { id: string; onPolicy(name: string): 
     <article className="job" aria-label={`Job ${shortId(id)}`}>
       <JobHead job={job.data} onPolicy={onPolicy} />
       <ProblemNote error={job.error} onRetry={() => job.refetch()} />
-      <JobRecord job={job.data} />
+      {learns(job.data) ? <LearningRecord job={job.data} /> : <JobRecord job={job.data} />}
     </article>
   );
 }
@@ -55,15 +48,7 @@ function JobHead({ job, onPolicy }: { job: JobDetail; onPolicy(name: string): vo
           {word}
         </span>
         {doingWords(job) && <span>{doingWords(job)}</span>}
-        <span>
-          <b>{stepWords(job)}</b>
-        </span>
-        <span>
-          <b>{count(job.groups)}</b> groups looked at
-        </span>
-        <span>
-          <b>{count(job.rollouts)}</b> rollouts trained on
-        </span>
+        {learns(job) ? <LearningFigures job={job} /> : <TrainingFigures job={job} />}
         {job.started_at && <span>{span(since(job.started_at, end))}</span>}
         <span>{askedWords(job)}</span>
         {job.produced_id && (
@@ -77,6 +62,22 @@ function JobHead({ job, onPolicy }: { job: JobDetail; onPolicy(name: string): vo
       </div>
       {why && <p className={WHY[job.state] ?? "quiet"}>{why}</p>}
     </header>
+  );
+}
+
+function TrainingFigures({ job }: { job: JobDetail }) {
+  return (
+    <>
+      <span>
+        <b>{stepWords(job)}</b>
+      </span>
+      <span>
+        <b>{count(job.groups)}</b> groups looked at
+      </span>
+      <span>
+        <b>{count(job.rollouts)}</b> rollouts trained on
+      </span>
+    </>
   );
 }
 
@@ -98,7 +99,7 @@ function JobRecord({ job }: { job: JobDetail }) {
       {job.step > 0 && <Curves series={series} steps={steps} marks={marks} />}
       <div className="job-parts">
         <Groups series={series} steps={steps} />
-        <Ledger ledger={job.ledger} />
+        <Ledger job={job} />
         <Events events={decided} />
       </div>
       <details className="job-config">
@@ -144,52 +145,5 @@ function Total({ sign, name, value }: { sign: string; name: string; value: numbe
       </dt>
       <dd>{count(value)}</dd>
     </div>
-  );
-}
-
-function Ledger({ ledger }: { ledger: Readonly<Record<string, number>> }) {
-  const rows = Object.entries(ledger).sort(([, a], [, b]) => b - a);
-  const all = rows.reduce((sum, [, held]) => sum + held, 0);
-  return (
-    <section aria-label="Ledger">
-      <h2 className="label">Ledger</h2>
-      {rows.length === 0 && <p className="quiet">Each rollout is noted here once, with what was decided about it.</p>}
-      <dl className="figures num">
-        {rows.map(([reason, held]) => {
-          const { word, why } = reasonWords(reason);
-          return (
-            <div key={reason}>
-              <dt>
-                {word} <span className="quiet">{why}</span>
-              </dt>
-              <dd>{count(held)}</dd>
-            </div>
-          );
-        })}
-      </dl>
-      {rows.length > 1 && <p className="quiet num">{counted(all, "rollout")} in all</p>}
-    </section>
-  );
-}
-
-function Events({ events }: { events: readonly TrainingEvent[] }) {
-  const now = useNow(30_000);
-  return (
-    <section aria-label="Events">
-      <h2 className="label">Decisions</h2>
-      <ol className="events">
-        {events.toReversed().map((event) => {
-          const { word, tone, text } = eventWords(event);
-          return (
-            <li key={event.id}>
-              <b className={tone}>{word}</b> {text}{" "}
-              <time className="quiet num" dateTime={event.at} title={event.at}>
-                {ago(event.at, now)}
-              </time>
-            </li>
-          );
-        })}
-      </ol>
-    </section>
   );
 }

@@ -4,7 +4,8 @@ import { ago } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { JobView } from "./job-view";
-import { askedWords, figure, jobWording, stepWords, whyWords } from "./training-words";
+import { LearnRow, LearnView } from "./learn-view";
+import { askedWords, figure, jobWording, learns, stepWords, whyWords } from "./training-words";
 import { VersionsView } from "./versions-view";
 import "./training.css";
 
@@ -13,23 +14,30 @@ interface TrainingPageProps {
   job: string | null;
   /** The name whose versions are looked at. null: none. */
   policy: string | null;
+  /** The prompt library that is to learn from rated runs. null: none. */
+  learn: string | null;
   onJob(id: string): void;
   onPolicy(name: string): void;
+  onLearn(name: string): void;
 }
 
 /** Jobs and policies on the left, one of them on the right. */
-export function TrainingPage({ job, policy, onJob, onPolicy }: TrainingPageProps) {
+export function TrainingPage({ job, policy, learn, onJob, onPolicy, onLearn }: TrainingPageProps) {
   const jobs = useInfiniteQuery(jobsQuery);
   const versions = useQuery(versionsQuery);
   const listed = jobs.data?.pages.flatMap((page) => page.items) ?? [];
   const all = versions.data?.items ?? [];
-  const shown = policy === null ? (job ?? listed[0]?.id ?? null) : null;
-  const name = policy ?? (shown === null ? (all[0]?.name ?? null) : null);
+  const library = all.find(({ kind }) => kind === "prompts")?.name ?? "lessons";
+  const shown = policy === null && learn === null ? (job ?? listed[0]?.id ?? null) : null;
+  const name = policy ?? (shown === null && learn === null ? (all[0]?.name ?? null) : null);
   const empty = jobs.isSuccess && versions.isSuccess && listed.length === 0 && all.length === 0;
-  if (empty && shown === null) return <NothingYet />;
+  if (empty && shown === null && learn === null) return <NothingYet onLearn={() => onLearn(library)} />;
   return (
     <main className="training">
       <nav className="training-rail" aria-label="Jobs and policies">
+        {!jobs.isPending && !versions.isPending && (
+          <LearnRow name={library} current={learn !== null} onPick={() => onLearn(library)} />
+        )}
         <h2 className="label">Jobs</h2>
         <ProblemNote error={jobs.error} onRetry={() => jobs.refetch()} />
         {jobs.isSuccess && listed.length === 0 && <p className="quiet">None yet. {START}</p>}
@@ -57,6 +65,7 @@ export function TrainingPage({ job, policy, onJob, onPolicy }: TrainingPageProps
         </ul>
       </nav>
       <div className="training-main">
+        {learn !== null && <LearnView key={learn} name={learn} onName={onLearn} onJob={onJob} />}
         {shown !== null && <JobView key={shown} id={shown} onPolicy={onPolicy} />}
         {shown === null && name !== null && <VersionsView key={name} name={name} all={all} onJob={onJob} />}
       </div>
@@ -84,7 +93,7 @@ function JobRow({ job, current, onPick }: RowProps & { job: ListedJob }) {
           {word}
         </span>
         <span className="rail-facts num">
-          <span>{stepWords(job)}</span>
+          {!learns(job) && <span>{stepWords(job)}</span>}
           {job.reward !== null && <span>reward {figure(job.reward)}</span>}
           <span>{ago(job.created_at, now)}</span>
         </span>
@@ -112,7 +121,7 @@ function PolicyRow({ name, all, current, onPick }: RowProps & { name: string; al
   );
 }
 
-function NothingYet() {
+function NothingYet({ onLearn }: { onLearn(): void }) {
   return (
     <main className="training-none">
       <div className="empty">
@@ -125,6 +134,10 @@ function NothingYet() {
         <p>With rollouts and a policy of your own, a job trains one on the other:</p>
         <p className="mono">offing train job.toml</p>
         <p>Either appears here as it begins, and can be watched, paused and cancelled.</p>
+        <p>Without weights of your own, what people said about reports becomes advice for a hosted model:</p>
+        <button type="button" className="btn" onClick={onLearn}>
+          Learn from rated runs
+        </button>
       </div>
     </main>
   );

@@ -1,7 +1,7 @@
 /** What states, reasons and decisions of training are called. The only home of these sentences. Pure. */
 
 import type { Job, JobState, TrainingEvent, Version } from "@/shared/api/training";
-import { count } from "@/shared/format/numbers";
+import { count, counted, money } from "@/shared/format/numbers";
 
 export type Tone = "sea" | "moss" | "sun" | "coral" | "";
 
@@ -19,11 +19,17 @@ const JOB: Record<JobState, Wording> = {
   cancelled: { word: "Cancelled", tone: "" },
 };
 
-export function jobWording(job: Pick<Job, "state" | "wish" | "stop_reason">): Wording {
+export function jobWording(job: Pick<Job, "kind" | "state" | "wish" | "stop_reason">): Wording {
   if (job.wish === "pause") return { word: "Pausing", tone: "sun" };
   if (job.wish === "cancel") return { word: "Cancelling", tone: "" };
   if (job.state === "failed" && job.stop_reason === "guard") return { word: "Stopped by a guard", tone: "coral" };
+  if (learns(job) && job.state === "running") return { word: "Learning", tone: "sea" };
   return JOB[job.state];
+}
+
+/** True of a job that makes a prompt library out of rated runs. */
+export function learns(job: Pick<Job, "kind">): boolean {
+  return job.kind === "prompts";
 }
 
 const VERSION: Record<Version["state"], Wording> = {
@@ -61,8 +67,21 @@ export function stepWords(job: Pick<Job, "step" | "config">): string {
 /** What the job was asked for: an algorithm, or what it does to which version. */
 export function askedWords(job: Pick<Job, "kind" | "config">): string {
   const { algorithm, policy } = job.config;
-  const what = typeof algorithm === "string" ? algorithm : job.kind === "prompts" ? "prompts" : "own chain";
+  if (learns(job)) return `rated runs, compared by ${engineWords(job.config.engine)}`;
+  const what = typeof algorithm === "string" ? algorithm : "own chain";
   return typeof policy === "string" ? `${what} from ${policy}` : what;
+}
+
+function engineWords(engine: unknown): string {
+  const { engine: name = "", model = "" } = (engine ?? {}) as { engine?: string; model?: string };
+  return model ? `${name}:${model}` : name;
+}
+
+/** `3,120 tokens, $0.04`; a price that is not known makes it a lower bound. */
+export function costWords(figures: ReadonlyMap<string, number>): string {
+  const tokens = (figures.get("prompt_tokens") ?? 0) + (figures.get("completion_tokens") ?? 0);
+  const usd = money(figures.get("usd") ?? 0);
+  return `${counted(tokens, "token")}, ${figures.get("priced") === 0 ? `at least ${usd}` : usd}`;
 }
 
 interface Reason {
@@ -83,8 +102,15 @@ const REASONS: Record<string, Reason> = {
   infra_error: { word: "platform failed", why: "an attempt that the platform broke, not the policy" },
 };
 
-export function reasonWords(reason: string): Reason {
-  return REASONS[reason] ?? { word: reason.replaceAll("_", " "), why: "" };
+/** Of a job that learns. */
+const LEARNED: Record<string, Reason> = {
+  kept: { word: "compared", why: "with others on its question, or with a person's correction" },
+  zero_advantage: { word: "not compared", why: "nothing on its question was judged otherwise" },
+  unselected: { word: "in between", why: "only the best and the worst on a question are compared" },
+};
+
+export function reasonWords(reason: string, learned = false): Reason {
+  return (learned ? LEARNED[reason] : undefined) ?? REASONS[reason] ?? { word: reason.replaceAll("_", " "), why: "" };
 }
 
 interface Decision {
@@ -99,7 +125,13 @@ export function eventWords(event: Pick<TrainingEvent, "kind" | "detail">): Decis
   const told = (name: string) => (event.detail[name] === undefined ? "" : String(event.detail[name]));
   switch (event.kind) {
     case "created":
-      return { word: "queued", tone: "", text: `to begin from ${told("policy")}` };
+      return {
+        word: "queued",
+        tone: "",
+        text: told("runs")
+          ? `with ${counted(Number(event.detail.runs), "rated run")}`
+          : `to begin from ${told("policy")}`,
+      };
     case "registered":
       return { word: "registered", tone: "sea", text: told("policy") };
     case "guard":

@@ -1,8 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { type Evaluation, evaluationsQuery, type Version } from "@/shared/api/training";
 import { ago, count, counted, shortHash } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { LibraryTextView } from "./library-text";
 import { percent, shortId, versionWording } from "./training-words";
 import { VersionActions } from "./version-actions";
 
@@ -56,6 +58,7 @@ interface VersionRowProps {
 
 function VersionRow({ version, parent, active, evaluations, onJob }: VersionRowProps) {
   const now = useNow(30_000);
+  const [open, setOpen] = useState(false);
   const { word, tone } = versionWording(version);
   return (
     <li className="version-row">
@@ -79,6 +82,21 @@ function VersionRow({ version, parent, active, evaluations, onJob }: VersionRowP
         </span>
         <span>{ago(version.created_at, now)}</span>
       </p>
+      <Scores version={version} evaluations={evaluations} />
+      {version.kind === "prompts" && (
+        <details className="library-fold" onToggle={(event) => setOpen(event.currentTarget.open)}>
+          <summary>What it says</summary>
+          {open && <LibraryTextView id={version.id} />}
+        </details>
+      )}
+    </li>
+  );
+}
+
+/** Its evaluations, or how to make one. */
+export function Scores({ version, evaluations }: Pick<VersionRowProps, "version" | "evaluations">) {
+  return (
+    <>
       {evaluations.map((evaluation) => (
         <Score key={evaluation.id} evaluation={evaluation} />
       ))}
@@ -87,12 +105,12 @@ function VersionRow({ version, parent, active, evaluations, onJob }: VersionRowP
           Not evaluated: <span className="mono">offing policy evaluate {`${version.name}@${version.version}`}</span>
         </p>
       )}
-    </li>
+    </>
   );
 }
 
 function Lineage({ version, parent, onJob }: Pick<VersionRowProps, "version" | "parent" | "onJob">) {
-  const { job, steps, rollouts } = version.lineage;
+  const { job, steps, rollouts, compared } = version.lineage;
   const from = parent ? `${parent.name}@${parent.version}` : "";
   if (typeof job !== "string") return <span>{from ? `on ${from}` : "registered from files"}</span>;
   return (
@@ -103,6 +121,7 @@ function Lineage({ version, parent, onJob }: Pick<VersionRowProps, "version" | "
       </button>
       {typeof steps === "number" && `, ${counted(steps, "step")}`}
       {typeof rollouts === "number" && ` on ${counted(rollouts, "rollout")}`}
+      {typeof compared === "number" && `, ${counted(compared, "comparison")}`}
     </span>
   );
 }

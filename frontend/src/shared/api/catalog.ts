@@ -25,6 +25,15 @@ export const tenantQuery = queryOptions({
   queryFn: ({ signal }) => unwrap(api.GET("/api/v1/tenant", { signal })),
 });
 
+/** `engine`, `engine:model` or `engine+form:model`, each with `;library=NAME` after it for a prompt library. Pure. */
+export function engineChoice(written: string): EngineChoice {
+  const [text = "", library = ""] = written.trim().split(";library=");
+  const cut = text.indexOf(":");
+  const [named, model] = cut < 0 ? [text, ""] : [text.slice(0, cut), text.slice(cut + 1)];
+  const [engine = "", form = ""] = named.split("+");
+  return { engine, model, form, library, max_tokens: 2048, timeout_seconds: 120, api_base: "", options: {} };
+}
+
 /** What is left out stays as it is. */
 export function changeTenant(body: TenantChange) {
   return unwrap(api.PATCH("/api/v1/tenant", { body: body as Schemas["TenantIn"] }));

@@ -439,6 +439,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/policies/{policy_id}/library": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Library
+         * @description What a version of a prompt library says, which runs each part comes from, and what it changed.
+         */
+        get: operations["get_library"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/policies/{policy_id}/promote": {
         parameters: {
             query?: never;
@@ -495,6 +515,47 @@ export interface paths {
          * @description Move it to another state. Making one active retires the active one of its name; `bad` is for good.
          */
         post: operations["change_policy_state"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/prompt-libraries/{name}/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Learn
+         * @description Queue a job that compares judged runs and registers what they teach as a candidate. It is a training job of kind
+         *     `prompts`, watched and told what to do as one.
+         */
+        post: operations["learn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/prompt-libraries/{name}/outlook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Outlook
+         * @description How many judged runs there are that a library has not learned from.
+         */
+        get: operations["get_outlook"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1428,6 +1489,49 @@ export interface components {
          * @enum {string}
          */
         CancelMode: "discard" | "write";
+        /** CaseOut */
+        CaseOut: {
+            /**
+             * New
+             * @description Not in the version before.
+             */
+            new: boolean;
+            /** Outcome */
+            outcome: string;
+            /** Plan */
+            plan: string[];
+            /** Question */
+            question: string;
+            /** Reward */
+            reward: number;
+            /** Run Id */
+            run_id: string | null;
+        };
+        /**
+         * ChangeOut
+         * @description How an experience differs from the version before.
+         */
+        ChangeOut: {
+            /**
+             * After
+             * @description Its text here. Empty: it is gone.
+             */
+            after: string;
+            /**
+             * Before
+             * @description Its text there. Empty: it is new.
+             */
+            before: string;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "added" | "changed" | "removed";
+            /** Runs */
+            runs: string[];
+        };
         /** CitationOut */
         CitationOut: {
             /**
@@ -1760,6 +1864,72 @@ export interface components {
             kind: string;
             /** Policy Id */
             policy_id: string | null;
+        };
+        /** ExperienceOut */
+        ExperienceOut: {
+            /**
+             * Groups
+             * @description Comparisons that made or changed it.
+             */
+            groups: number;
+            /** Id */
+            id: string;
+            /**
+             * Runs
+             * @description The latest runs that it comes from. Empty: a person wrote it.
+             */
+            runs: string[];
+            /**
+             * Text
+             * @description Untrusted: a model wrote it.
+             */
+            text: string;
+        };
+        /**
+         * GateIn
+         * @description On what the candidate is measured against the active version.
+         */
+        GateIn: {
+            /**
+             * Dataset
+             * @description Of stored tasks, others than those learned from.
+             */
+            dataset: string;
+            /** @description Who reads the library and answers every role. null: the installation's default. */
+            engine?: components["schemas"]["EngineChoice"] | null;
+            /**
+             * Graph
+             * @default agentflow
+             */
+            graph: string;
+            /**
+             * Members
+             * @description Runs of each task.
+             * @default 1
+             */
+            members: number;
+            /**
+             * Role
+             * @description Which role is shown the library.
+             * @default planner
+             */
+            role: string;
+            /**
+             * Tasks
+             * @description Tasks at most.
+             * @default 50
+             */
+            tasks: number;
+            /**
+             * Turns
+             * @default 12
+             */
+            turns: number;
+            /**
+             * Usd
+             * @description Money of one run. null: the daily cap alone.
+             */
+            usd?: number | null;
         };
         /**
          * GraphOut
@@ -2446,6 +2616,121 @@ export interface components {
             next: string | null;
         };
         /**
+         * LearnIn
+         * @description What to learn from, and who compares.
+         * @example {
+         *       "engine": {
+         *         "engine": "litellm",
+         *         "model": "openai/gpt-5-mini"
+         *       },
+         *       "usd": 0.5
+         *     }
+         */
+        LearnIn: {
+            /**
+             * Cases
+             * @description Remember runs as cases, too.
+             * @default true
+             */
+            cases: boolean;
+            /** @description Who compares. null: the installation's default; extractive takes over corrections. */
+            engine?: components["schemas"]["EngineChoice"] | null;
+            /** @description null: the candidate is registered and not measured. */
+            gate?: components["schemas"]["GateIn"] | null;
+            /**
+             * Graph
+             * @description Only runs of this graph. null: of any.
+             */
+            graph?: string | null;
+            /**
+             * Groups
+             * @description Comparisons at most.
+             * @default 50
+             */
+            groups: number;
+            /**
+             * Tag
+             * @description Only rollouts of batches with it. null: any.
+             */
+            tag?: string | null;
+            /**
+             * Usd
+             * @description Money of all comparisons. null: only the tenant's daily cap.
+             */
+            usd?: number | null;
+        };
+        /**
+         * LibraryText
+         * @description What a version of a prompt library says, and how it differs from the one that it comes from.
+         * @example {
+         *       "before": "lessons@1",
+         *       "cases": [
+         *         {
+         *           "new": true,
+         *           "outcome": "John Smeaton",
+         *           "plan": [
+         *             "search: third tower"
+         *           ],
+         *           "question": "Who built the third tower?",
+         *           "reward": 1,
+         *           "run_id": "01980000-0000-7000-8000-000000000001"
+         *         }
+         *       ],
+         *       "changes": [
+         *         {
+         *           "after": "Search the library before computing.",
+         *           "before": "",
+         *           "id": "x1",
+         *           "kind": "added",
+         *           "runs": [
+         *             "01980000-0000-7000-8000-000000000001"
+         *           ]
+         *         }
+         *       ],
+         *       "experiences": [
+         *         {
+         *           "groups": 1,
+         *           "id": "x1",
+         *           "runs": [
+         *             "01980000-0000-7000-8000-000000000001"
+         *           ],
+         *           "text": "Search the library before computing."
+         *         }
+         *       ],
+         *       "lost_cases": 0,
+         *       "new_cases": 1,
+         *       "policy": "lessons@2"
+         *     }
+         */
+        LibraryText: {
+            /**
+             * Before
+             * @description NAME@VERSION. Empty: it is a name's first.
+             */
+            before: string;
+            /**
+             * Cases
+             * @description The newest first.
+             */
+            cases: components["schemas"]["CaseOut"][];
+            /** Changes */
+            changes: components["schemas"]["ChangeOut"][];
+            /** Experiences */
+            experiences: components["schemas"]["ExperienceOut"][];
+            /**
+             * Lost Cases
+             * @description Cases of the version before that are not here any more.
+             */
+            lost_cases: number;
+            /** New Cases */
+            new_cases: number;
+            /**
+             * Policy
+             * @description NAME@VERSION.
+             */
+            policy: string;
+        };
+        /**
          * LiveOut
          * @description What a run does at this moment. Not durable: gone when nothing is known.
          */
@@ -2519,6 +2804,65 @@ export interface components {
          * @enum {string}
          */
         Outcome: "answered" | "done" | "truncated" | "violated" | "infra_error";
+        /**
+         * OutlookOut
+         * @description What a job that is asked for now would learn from.
+         * @example {
+         *       "comparisons": 3,
+         *       "job_id": null,
+         *       "name": "lessons",
+         *       "new_groups": 5,
+         *       "new_runs": 12,
+         *       "runs": 48,
+         *       "start": "lessons@1",
+         *       "waiting": "",
+         *       "withheld": 0
+         *     }
+         */
+        OutlookOut: {
+            /**
+             * Comparisons
+             * @description Groups of them that say something: each is one call of the engine.
+             */
+            comparisons: number;
+            /**
+             * Job Id
+             * @description The job that learns for this library. null: there is none.
+             */
+            job_id: string | null;
+            /** Name */
+            name: string;
+            /**
+             * New Groups
+             * @description Those, grouped by what can be compared.
+             */
+            new_groups: number;
+            /**
+             * New Runs
+             * @description Of them those that `start` has not learned from, as they are judged now.
+             */
+            new_runs: number;
+            /**
+             * Runs
+             * @description Judged runs in all.
+             */
+            runs: number;
+            /**
+             * Start
+             * @description The version that it learns on from. Empty: the name is new.
+             */
+            start: string;
+            /**
+             * Waiting
+             * @description A candidate that was learned from `start` and waits. Empty: there is none.
+             */
+            waiting: string;
+            /**
+             * Withheld
+             * @description People's rated runs that are left out while `training_opt_in` is off.
+             */
+            withheld: number;
+        };
         /**
          * PassageOut
          * @description A span with the text around it.
@@ -3326,7 +3670,8 @@ export interface components {
             /**
              * @default {
              *       "collections": [],
-             *       "sources": []
+             *       "sources": [],
+             *       "web": false
              *     }
              */
             scope: components["schemas"]["ScopeIn"];
@@ -3500,7 +3845,7 @@ export interface components {
         RunStatus: "queued" | "running" | "waiting" | "paused" | "done" | "failed" | "cancelled" | "dead";
         /**
          * ScopeIn
-         * @description What of the library the run may see.
+         * @description What of the library the run may see, and whether it may leave it.
          */
         ScopeIn: {
             /**
@@ -3515,6 +3860,12 @@ export interface components {
              * @default []
              */
             sources: string[];
+            /**
+             * Web
+             * @description Whether the run may search the web and read public pages.
+             * @default false
+             */
+            web: boolean;
         };
         /**
          * ScoreOut
@@ -6628,6 +6979,85 @@ export interface operations {
             };
         };
     };
+    get_library: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                policy_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LibraryText"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such policy version. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     promote_policy: {
         parameters: {
             query?: never;
@@ -6882,6 +7312,188 @@ export interface operations {
             };
             /** @description The body is larger than allowed. */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    learn: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Of the prompt library. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LearnIn"];
+            };
+        };
+        responses: {
+            /** @description This very job has not ended yet. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another job learns for it, or the name is that of weights. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_outlook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Of the prompt library. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutlookOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The name is that of weights. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,6 +1,6 @@
 /** Training jobs and the policy versions that come of them. */
 
-import { infiniteQueryOptions, type QueryClient, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, type QueryClient, queryOptions } from "@tanstack/react-query";
 import { api, type Schemas, unwrap } from "./client";
 
 export type Job = Schemas["JobOut"];
@@ -11,13 +11,24 @@ export type Metric = Schemas["MetricOut"];
 export type TrainingEvent = Schemas["EventOut"];
 export type Version = Schemas["PolicyOut"];
 export type Evaluation = Schemas["EvaluationOut"];
+export type Outlook = Schemas["OutlookOut"];
+export type LearnRequest = Schemas["LearnIn"];
+export type LibraryText = Schemas["LibraryText"];
 
 const EVERY = 2_000;
 const PAGE = 20;
 
+/** Heads of a critic; a job has at most those that its algorithm asks. */
+export const HEADS = ["value", "value_high", "value_low", "value_term"] as const;
+
+export function explainedBy(head: (typeof HEADS)[number]): string {
+  return `${head}/explained_variance`;
+}
+
 /** Figures that the page draws; `workers/offing_trainer/figures.py` names them. */
 export const FIGURES = [
   ...["reward", "success", "entropy", "kl", "grad_norm", "clip_low", "clip_high"],
+  ...HEADS.map(explainedBy),
   ...["groups", "groups_looked_at", "groups_informative", "groups_stale", "groups_short"],
 ];
 
@@ -84,10 +95,55 @@ async function metricsAfter(job: string, after: number, signal: AbortSignal): Pr
   return found;
 }
 
+/** Figures of a job that learns, as of its last committed step; `workers/offing_workers/prompts/learning.py` names them. */
+export function learningQuery(job: Pick<Job, "id" | "step">) {
+  return queryOptions({
+    queryKey: ["learning-figures", job.id, job.step],
+    queryFn: async ({ signal }) => {
+      const page = await unwrap(
+        api.GET("/api/v1/training-jobs/{job_id}/metrics", {
+          params: { path: { job_id: job.id }, query: { after: Math.max(0, job.step - 1) } },
+          signal,
+        }),
+      );
+      return new Map(page.items.map(({ name, value }) => [name, value ?? 0]));
+    },
+    placeholderData: keepPreviousData,
+    structuralSharing: false,
+    staleTime: 60_000,
+  });
+}
+
+/** What a job that is asked for now would learn from. */
+export function outlookQuery(name: string) {
+  return queryOptions({
+    queryKey: ["outlook", name],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/prompt-libraries/{name}/outlook", { params: { path: { name } }, signal })),
+    refetchInterval: 15 * EVERY,
+  });
+}
+
+/** The same request gives the same job until it has ended. */
+export function learn(name: string, body: LearnRequest) {
+  return unwrap(api.POST("/api/v1/prompt-libraries/{name}/jobs", { params: { path: { name } }, body }));
+}
+
+/** What a version of a prompt library says; it never changes. */
+export function libraryTextQuery(id: string) {
+  return queryOptions({
+    queryKey: ["library-text", id],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/policies/{policy_id}/library", { params: { path: { policy_id: id } }, signal })),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
 /** The first thousand decisions about a job. */
 export function jobEventsQuery(job: Pick<Job, "id" | "state">) {
   return queryOptions({
-    queryKey: ["training-events", job.id],
+    queryKey: ["training-events", job.id, isLive(job)], // asked again at once when it has ended
+    placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
       unwrap(
         api.GET("/api/v1/training-jobs/{job_id}/events", {
@@ -143,5 +199,7 @@ export function takeVersionBack(id: string) {
 
 /** After a version changed its place: what shows versions, and what was decided about the jobs they came of. */
 export function forgetStanding(client: QueryClient): Promise<unknown> {
-  return Promise.all(["policies", "training-events"].map((key) => client.invalidateQueries({ queryKey: [key] })));
+  return Promise.all(
+    ["policies", "training-events", "outlook"].map((key) => client.invalidateQueries({ queryKey: [key] })),
+  );
 }

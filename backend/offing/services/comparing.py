@@ -44,6 +44,11 @@ class Group:
         return self.runs[0].question
 
     @property
+    def people(self) -> bool:
+        """Whether these are people's own runs, and no rollouts."""
+        return self.key.startswith("asked ")
+
+    @property
     def telling(self) -> bool:
         spread = self.runs[0].reward - self.runs[-1].reward
         return spread >= CONTRAST or any(run.corrections for run in self.runs)

@@ -1,0 +1,129 @@
+"""Learning from rated runs over HTTP: what there is to learn from, a job, what its version says, and nobody else's."""
+
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from offing.core.prompt_library import Case, Edit, Library, edited
+from offing.services import policies, promotion, prompt_library
+from offing.storage.policy_versions import VersionRow
+from tests.api.conftest import Api
+from tests.storage.rollouts import Collected
+
+LESSONS = "/api/v1/prompt-libraries/lessons"
+
+ENGINE = {"engine": "litellm", "model": "openai/gpt-5-mini", "options": {"long": "script"}}
+
+
+@pytest.fixture
+def collected(api: Api, owner_url: str) -> Collected:
+    return Collected(api.database, api.tenant, owner_url)
+
+
+async def a_group(collected: Collected, *rewards: float) -> list[UUID]:
+    group = collected.group(size=len(rewards))
+    runs = [await collected.rollout(group=group, member=n, reward=reward) for n, reward in enumerate(rewards)]
+    with psycopg.connect(collected.owner_url, autocommit=True) as owner:
+        owner.execute("update app.rollout_group set completed_at = clock_timestamp() where id = %s", (group,))
+    return runs
+
+
+async def a_version(api: Api, folder: Path, library: Library, parent: VersionRow | None = None) -> VersionRow:
+    row, _ = await prompt_library.register(
+        api.database, api.tenant, "lessons", library, folder, parent=parent.id if parent else None,
+        lineage={"seen": ["a" * 32], "compared": 1},
+    )  # fmt: skip
+    return row
+
+
+async def test_what_there_is_to_learn_from_is_counted_and_a_job_is_queued_once(api: Api, collected: Collected) -> None:
+    empty = (await api.http.get(f"{LESSONS}/outlook")).json()
+    assert (empty["runs"], empty["start"]) == (0, "")
+    refused = await api.http.post(f"{LESSONS}/jobs", json={})
+    assert (refused.status_code, refused.json()["field"]) == (422, "runs")
+    await a_group(collected, 1.0, 0.0)
+    await a_group(collected, 1.0, 1.0)
+    found = (await api.http.get(f"{LESSONS}/outlook")).json()
+    assert [found[name] for name in ("runs", "new_runs", "new_groups", "comparisons")] == [4, 4, 2, 1]
+    made = await api.http.post(f"{LESSONS}/jobs", json={"engine": ENGINE, "usd": 0.5})
+    job: dict[str, Any] = made.json()
+    assert (made.status_code, made.headers["Location"]) == (201, f"/api/v1/training-jobs/{job['id']}")
+    assert (job["kind"], job["name"], job["state"], job["waits_for"]) == ("prompts", "lessons", "queued", "")
+    assert (job["config"]["usd"], job["config"]["engine"]["options"]) == (0.5, {})
+    again = await api.http.post(f"{LESSONS}/jobs", json={"engine": ENGINE, "usd": 0.5})
+    assert (again.status_code, again.json()["id"]) == (200, job["id"])
+    other = await api.http.post(f"{LESSONS}/jobs", json={"engine": ENGINE})
+    assert (other.status_code, "learns for lessons already" in other.text) == (409, True)
+    assert (await api.http.get(f"{LESSONS}/outlook")).json()["job_id"] == job["id"]
+    assert (await api.http.post(f"/api/v1/training-jobs/{job['id']}/cancel")).json()["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"engine": {"engine": "guess"}}, "engine"),
+        ({"engine": {"engine": "extractive", "library": "lessons@1"}}, "engine.library"),
+        ({"engine": {"engine": "litellm", "model": "openai/m", "api_base": "http://169.254.1.1"}}, "engine.api_base"),
+        ({"groups": 0}, "groups"),
+        ({"usd": -1}, "usd"),
+        ({"gate": {"dataset": "nowhere", "engine": ENGINE, "graph": "quiet", "role": "speaker"}}, "gate.dataset"),
+        ({"gate": {"dataset": "held-out", "engine": ENGINE, "graph": "quiet", "role": "nobody"}}, "gate.role"),
+        ({"gate": {"dataset": "held-out", "graph": "quiet", "role": "speaker"}}, "gate.engine"),
+    ],
+)
+async def test_what_cannot_be_asked_for_is_refused_by_name(
+    api: Api, collected: Collected, body: dict[str, Any], field: str
+) -> None:
+    await a_group(collected, 1.0, 0.0)
+    refused = await api.http.post(f"{LESSONS}/jobs", json=body)
+    assert (refused.status_code, refused.json()["field"]) == (422, field)
+
+
+async def test_a_name_of_weights_or_that_cannot_be_one_is_refused(api: Api, collected: Collected) -> None:
+    await a_group(collected, 1.0, 0.0)
+    await policies.register(
+        api.database, api.tenant, name="planner", kind="full", uri="/p", sha256="s", tokenizer_sha256="t",
+        template_sha256="p",
+    )  # fmt: skip
+    for verb, path in (("GET", "outlook"), ("POST", "jobs")):
+        body: dict[str, Any] | None = {} if verb == "POST" else None
+        assert (await api.http.request(verb, f"/api/v1/prompt-libraries/planner/{path}", json=body)).status_code == 409
+        assert (await api.http.request(verb, f"/api/v1/prompt-libraries/..%20/{path}", json=body)).status_code == 422
+
+
+async def test_a_version_s_text_names_the_runs_behind_it_and_what_it_changed(
+    api: Api, collected: Collected, tmp_path: Path
+) -> None:
+    run, other = await a_group(collected, 1.0, 0.0)
+    first = await a_version(api, tmp_path, Library())
+    await promotion.promote(api.database, api.tenant, first.label)
+    library, _ = edited(Library(), [Edit(op="add", text="Search <b>first</b>.")], [str(run), str(other), "by hand"])
+    case = Case(question="Who?", plan=("search",), outcome="She.", reward=1.0, run=str(run))
+    second = await a_version(api, tmp_path, library.model_copy(update={"cases": (case,)}), first)
+    told = (await api.http.get(f"/api/v1/policies/{second.id}/library")).json()
+    assert (told["policy"], told["before"]) == ("lessons@2", "lessons@1")
+    assert told["experiences"] == [
+        {"id": "x1", "text": "Search <b>first</b>.", "runs": [str(run), str(other)], "groups": 1}
+    ]
+    assert [(c["kind"], c["before"], c["after"]) for c in told["changes"]] == [("added", "", "Search <b>first</b>.")]
+    assert [(c["question"], c["run_id"], c["new"]) for c in told["cases"]] == [("Who?", str(run), True)]
+    listed = (await api.http.get(f"/api/v1/policies/{second.id}")).json()
+    assert listed["lineage"] == {"compared": 1}
+
+
+async def test_a_library_and_its_outlook_are_their_tenant_s_alone(
+    api: Api, collected: Collected, tmp_path: Path
+) -> None:
+    await a_group(collected, 1.0, 0.0)
+    row = await a_version(api, tmp_path, Library())
+    job = (await api.http.post(f"{LESSONS}/jobs", json={})).json()["id"]
+    assert (await api.other.get(f"/api/v1/policies/{row.id}/library")).status_code == 404
+    assert (await api.other.get(f"/api/v1/training-jobs/{job}")).status_code == 404
+    seen = (await api.other.get(f"{LESSONS}/outlook")).json()
+    assert (seen["runs"], seen["start"], seen["job_id"]) == (0, "", None)
+    assert (await api.other.post(f"{LESSONS}/jobs", json={})).status_code == 422
+    for method, path in (("GET", f"{LESSONS}/outlook"), ("POST", f"{LESSONS}/jobs")):
+        assert (await api.nobody.request(method, path)).status_code == 401

@@ -1,0 +1,43 @@
+"""A closed loop, from a weak start to a promoted version, while everything that it stands on is killed with -9.
+
+It goes on by itself when a program of its stack is killed, and with the same command when it is killed itself; either
+way it ends as if nothing had happened, with the same batches, rollouts, steps and versions.
+"""
+
+import pytest
+
+from tests.chaos.loop_home import END, START, Home, complaints, killed, strike
+
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(900)]
+
+PHASES = [
+    (f"evaluating {START}", 1, True),
+    ("loop waiting", 1, True),
+    ("loop forward", 2, False),
+    ("loop saving", 3, False),
+]
+"""Phase, the how manieth time it is said, and whether to wait for a rollout to be under way."""
+
+
+@pytest.mark.parametrize("victim", ["engine", "worker", "valkey", "postgres"])
+def test_a_loop_goes_on_by_itself_when_a_program_is_killed_in_every_phase(begun: Home, victim: str) -> None:
+    begun.back_to("begun")
+    ran = begun.loop(*(strike(phase, victim, times=times, amid=amid) for phase, times, amid in PHASES))
+    assert ran.code == 0, ran.said
+    assert ran.struck == [f"{phase}: {victim}" for phase, _, _ in PHASES]
+    assert complaints(begun, faults=victim == "engine") == []
+
+
+def test_a_loop_that_is_killed_in_every_phase_goes_on_with_the_same_command(begun: Home) -> None:
+    begun.back_to("begun")
+    for phase, amid in [
+        ("loop waiting", True),
+        ("loop forward", False),
+        ("loop saving", False),
+        (f"evaluating {END}", True),
+    ]:
+        ran = begun.loop(strike(phase, "loop", amid=amid))
+        assert killed(ran), ran.said
+    last = begun.loop()
+    assert last.code == 0, last.said
+    assert complaints(begun, faults=True) == []

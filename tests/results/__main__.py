@@ -1,0 +1,73 @@
+"""`make results`: does the runs that are missing, then writes a page and a picture an experiment into docs/results.
+
+    .venv/bin/python -m tests.results [--only PREFIX ...] [--seeds SEED ...] [--at-once N] [--size miniature]
+
+A finished run lies under .results and is not done again; to do it anew, remove its file. `--run` is what this command
+calls itself with. Exit status 1: a run failed.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.results import pages, runs
+from tests.results.experiment import Experiment, Size
+
+DOCS = Path("docs/results")
+
+
+def main(argv: Sequence[str]) -> int:
+    given = _arguments(argv)
+    size = Size(given.size)
+    if given.run:
+        module, arm, seed = given.run
+        runs.do(runs.Planned(module, runs.experiment_in(module).name, arm, int(seed)), given.folder, size)
+        return 0
+    began = time.monotonic()
+    docs = DOCS if size is Size.FULL else given.folder / size / "pages"
+    if not (chosen := _chosen(given.only)):
+        return 1
+    failed = [run for one in chosen for run in _measured(*one, given, docs)]
+    print(f"{(time.monotonic() - began) / 60:.1f} minutes, {len(failed)} runs failed")
+    return 1 if failed else 0
+
+
+def _measured(module: str, experiment: Experiment, given: argparse.Namespace, docs: Path) -> list[runs.Planned]:
+    """Those of its runs that failed."""
+    size = Size(given.size)
+    print(f"{experiment.name}: {experiment.title}", flush=True)
+    plan = runs.planned(module, experiment, given.seeds)
+    failed = runs.do_all(plan, given.folder, size, given.at_once, lambda line: print(f"  {line}", flush=True))
+    if done := runs.finished(experiment, given.folder, size):
+        print(f"  {pages.write(experiment, done, docs)}")
+    return failed
+
+
+def _chosen(only: Sequence[str]) -> list[tuple[str, Experiment]]:
+    """None named: all."""
+    every = [(module, runs.experiment_in(module)) for module in runs.modules()]
+    found = [one for one in every if not only or one[1].name.startswith(tuple(only))]
+    if not found:
+        print(f"There is no {' or '.join(only)}; there is {', '.join(one.name for _, one in every)}.")
+    return found
+
+
+def _arguments(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.results")
+    parser.add_argument("--only", nargs="*", default=[], help="experiments whose names begin with one of these")
+    parser.add_argument("--seeds", nargs="*", type=int, default=[])
+    parser.add_argument("--at-once", type=int, default=1, help="runs side by side")
+    parser.add_argument("--size", choices=list(Size), default=Size.FULL)
+    parser.add_argument("--folder", type=Path, default=Path(".results"))
+    parser.add_argument("--run", nargs=3, metavar=("MODULE", "ARM", "SEED"), help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here")
+        sys.exit(130)

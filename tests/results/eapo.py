@@ -1,0 +1,163 @@
+"""EAPO on IterResearch: does a discount by rounds make successes shorter, and what does it cost in success?
+
+The start knows most tools and dithers: with every known fact it looks some of it up again before it goes on. Success
+alone has nothing against that, since looking up twice does no harm; a discount has.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+from offing.sdk import Seat as Chair
+from offing.world.solving import Need
+from tests.results.experiment import Arm, Curve, Experiment, Figure, Size
+from tests.results.play import Flow, How
+from tests.results.questions import Questions
+from tests.results.taught import Lesson, start_of
+from tests.results.training import Course, trained_on
+
+SKILL = 0.7
+"""How often the start's teacher takes a tool that answers; else any."""
+AGAIN = 0.4
+"""How often it looks up again what it knows already."""
+RULE = f"dithering {SKILL} {AGAIN}"
+"""Names the starts that it taught, so that another teacher makes others."""
+
+GAMMAS: Mapping[str, float] = {"eapo": 0.9, "as-published": 0.995, "no-discount": 1.0}
+
+ARMS: Mapping[str, Arm] = {
+    "eapo": Arm("EAPO, gamma 0.9", "A round is paid 0.9 to the power of the rounds after it, times the outcome."),
+    "as-published": Arm("EAPO, gamma 0.995", "The same with the published discount, for rollouts of dozens of rounds."),
+    "no-discount": Arm("without discount", "The same with gamma 1: every round is paid the outcome."),
+}
+
+NEAR = 0.03
+"""Success that counts as equal."""
+
+QUESTIONS = Questions(hops=(1, 3))
+
+SETUP = """\
+Flow `iterresearch`, role `researcher` in its compact form; questions of made-up worlds that take one to three look-ups;
+12 rounds a rollout at most; 16 tasks of 8 rollouts a step. The start imitates a teacher that takes a right tool seven
+times in ten and, four times in ten, looks up again what it knows. Recipe `eapo` but for two things, in all arms alike:
+the clip is `ppo-clip` 0.2 and 0.28, since GSPO's published bounds of some 1e-4 let a model of this size learn nothing
+in so few steps; and completions that nobody could read are trained with a reward of 0, since weights this small else
+drift into them. Gamma is 0.9 because a rollout has 2 to 8 rounds here, over which the published 0.995 takes off 4 % at
+most; it is measured, too."""
+
+
+def flow() -> Flow:
+    from offing_graphs.iterresearch import graph
+
+    return Flow(graph, "researcher")
+
+
+def dithering(given: Any, chair: Chair) -> Any:
+    """A rule for the researcher; see the module."""
+    from offing_graphs.iterresearch.rules import answering, known_in, looking_up, solves
+    from offing_graphs.iterresearch.shapes import Stage
+    from offing_graphs.parts.world import next_need, oracle_tool, random_tool
+
+    rng, known = Random(f"{chair.seed}:{chair.turn}"), known_in(given)
+    if given.stage is Stage.FINAL:
+        return answering(given)
+    tools = tuple(card.name for card in given.tools)
+    if known and rng.random() < AGAIN:
+        fact = rng.choice(known)
+        need = Need(fact.relation, fact.entity)
+        return looking_up(given, need, oracle_tool(need, chair, tools))
+    if given.stage is Stage.MIDDLE and solves(given):
+        return answering(given)
+    need, choose = next_need(given.question, known), oracle_tool if rng.random() < SKILL else random_tool
+    return looking_up(given, need, choose(need, chair, tools))
+
+
+def lesson(size: Size) -> Lesson:
+    if size is Size.MINIATURE:
+        return Lesson(QUESTIONS, RULE, demonstrations=240, batch=16, rate=1e-2, turns=4)
+    return Lesson(QUESTIONS, RULE, demonstrations=2000, epochs=4, turns=12)
+
+
+def course(arm: str, size: Size) -> Course:
+    """Arms differ in gamma alone."""
+    tables = {
+        "algorithm": "eapo",
+        "chain": {
+            "view": {"rejected": True},
+            "reward": [{"name": "geometric", "gamma": GAMMAS[arm]}],
+            "surrogate": {"name": "ppo-clip", "low": 0.2, "high": 0.28},
+        },
+        "learner": {"learning_rate": 5e-4, "minibatches": 4, "betas": (0.9, 0.95)},
+    }
+    if size is Size.MINIATURE:
+        return Course(flow(), QUESTIONS, tables, steps=2, every=1, tasks=2, group=4, how=How(turns=4), held_out=4)
+    return Course(flow(), QUESTIONS, tables, steps=40, every=5, tasks=16, group=8, how=How(turns=12), held_out=100)
+
+
+def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
+    start = start_of(folder, flow(), lesson(size), seed, {RULE: dithering})
+    return Curve(arm, seed, trained_on(course(arm, size), start, seed, folder / "eapo" / f"{arm}-{seed}"))
+
+
+def read(curves: Sequence[Curve]) -> Sequence[str]:
+    """At the end of each seed's runs, and where the arms had the same success."""
+    known = [arm for arm in GAMMAS if any(curve.arm == arm for curve in curves)]
+    paired = [_equal(curves, arm) for arm in known if arm != "no-discount"]
+    return [*(_at_the_end(curves, arm) for arm in known), *paired]
+
+
+def _at_the_end(curves: Sequence[Curve], arm: str) -> str:
+    last = [curve.points[-1].figures for curve in curves if curve.arm == arm]
+    success, rounds, spare = (_listed(last, f"sampled_{name}") for name in ("success", "rounds", "spare"))
+    return f"- {ARMS[arm].title}, at the end: success {success}; rounds of successes {rounds}, of them spare {spare}."
+
+
+def _listed(points: Sequence[Mapping[str, float]], name: str) -> str:
+    return ", ".join(f"{point[name]:.2f}" if name in point else "-" for point in points)
+
+
+def _equal(curves: Sequence[Curve], arm: str) -> str:
+    """Differences in rounds between evaluations of two arms, of one seed, whose success is within `NEAR`."""
+    gaps = [gap for curve in curves if curve.arm == arm for gap in _gaps(curve, curves)]
+    if not gaps:
+        return f"- {ARMS[arm].title}: no evaluation came within {NEAR:.2f} of the success without discount."
+    fewer = sum(gap < 0 for gap in gaps)
+    return (
+        f"- {ARMS[arm].title}, against evaluations without discount of the same seed with success within {NEAR:.2f}:"
+        f" {fmean(gaps):+.2f} spare rounds on average, fewer in {fewer} of {len(gaps)} pairs."
+    )
+
+
+def _gaps(curve: Curve, curves: Sequence[Curve]) -> list[float]:
+    """The first evaluation, which the arms share, is left out."""
+    other = next((c for c in curves if c.arm == "no-discount" and c.seed == curve.seed), None)
+    pairs = product(curve.points[1:], other.points[1:] if other else ())
+    both = [(one.figures, two.figures) for one, two in pairs]
+    return [
+        one["sampled_spare"] - two["sampled_spare"]
+        for one, two in both
+        if "sampled_spare" in one
+        and "sampled_spare" in two
+        and abs(one["sampled_success"] - two["sampled_success"]) <= NEAR
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="eapo",
+    title="EAPO against the same without discount",
+    claim="A geometric discount by rounds makes successful rollouts shorter at equal success.",
+    arms=ARMS,
+    figures={
+        "sampled_spare": Figure("rounds of successes beyond the look-ups they take"),
+        "sampled_rounds": Figure("rounds of successes"),
+        "sampled_success": Figure("success, sampled", share=True),
+        "greedy_success": Figure("success, greedy", share=True),
+        "greedy_spare": Figure("the same, greedy"),
+    },
+    run=run,
+    read=read,
+    setup=SETUP,
+)

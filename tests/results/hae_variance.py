@@ -1,0 +1,108 @@
+"""How much hierarchical and flat credit make an episode's gradient vary, part by part, where everything is known.
+
+The only home of this comparison's sizes and of what its numbers say; worlds and credit are in `two_levels`.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.results.experiment import Arm, Curve, Experiment, Figure, Point, Size
+from tests.results.intervals import mean_of
+from tests.results.pages import told
+from tests.results.two_levels import HORIZON, Episodes, Values, World, measured, seen_in
+
+BLOCKS = ("switch", "subgoal", "action")
+LAMBDAS = (80, 85, 90, 95, 100)
+"""In hundredths, the same at both levels."""
+EPISODES = {Size.FULL: 60_000, Size.MINIATURE: 500}
+WRONG = 1.0
+"""Standard deviation of the error of each state's high value, where critics are mistaken."""
+FAR = 4.0
+"""Standard errors at which an estimate is called biased; the largest of some thirty logits is at most 3 by chance."""
+
+
+def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
+    """Variances as shares of what flat credit has in the same world with λ = 1."""
+    began = time.monotonic()
+    exact, mistaken = seen_in(seed, EPISODES[size]), seen_in(seed, EPISODES[size], WRONG)
+    base, _ = _variances("flat", exact, 100)
+    points: list[Point] = []
+    for lam in LAMBDAS:
+        variances, far = _variances(arm, exact, lam)
+        figures = {f"variance-{part}": variances[part] / base[part] for part in base}
+        _, astray = _variances(arm, mistaken, lam)
+        points.append(Point(lam, time.monotonic() - began, {**figures, "far": far, "far-mistaken": astray}))
+    return Curve(arm, seed, tuple(points))
+
+
+def _variances(arm: str, seen: tuple[World, Episodes, Values], lam: int) -> tuple[Mapping[str, float], float]:
+    """By block and in all; and how far the mean is from the exact gradient, in standard errors."""
+    found = measured(arm, *seen, (lam / 100, lam / 100))
+    by_block = {one.block: one.variance for one in found}
+    return {"all": sum(by_block.values()), **by_block}, max(one.farthest for one in found)
+
+
+def read(curves: Sequence[Curve]) -> list[str]:
+    lines = ["| hierarchical, flat at the same λ is 1 | λ = 0.8 | 0.9 | 0.95 | 1 |", "|---|---|---|---|---|"]
+    for part in ("all", *BLOCKS):
+        cells = [told(mean_of(list(ratios(curves, f"variance-{part}", lam).values()))) for lam in (80, 90, 95, 100)]
+        lines.append(f"| variance, {'in all' if part == 'all' else part} | {' | '.join(cells)} |")
+    biased = {
+        (arm, kind): _biased(curves, arm, kind) for arm in ("hierarchical", "flat") for kind in ("far", "far-mistaken")
+    }
+    told_ = [
+        f"{arm} credit in {count} of {worlds} worlds with exact critics"
+        f" and in {biased[arm, 'far-mistaken'][0]} with mistaken ones"
+        for (arm, kind), (count, worlds) in biased.items()
+        if kind == "far"
+    ]
+    return [*lines, "", f"Some logit's mean is more than {FAR:g} standard errors from the exact gradient at λ = 1: "
+            f"{'; '.join(told_)}."]  # fmt: skip
+
+
+def ratios(curves: Sequence[Curve], figure: str, lam: int) -> dict[int, float]:
+    """By world: hierarchical over flat."""
+    ours, flat = (_at(curves, arm, figure, lam) for arm in ("hierarchical", "flat"))
+    return {seed: ours[seed] / flat[seed] for seed in sorted(ours.keys() & flat.keys())}
+
+
+def _biased(curves: Sequence[Curve], arm: str, figure: str) -> tuple[int, int]:
+    far = _at(curves, arm, figure, 100)
+    return sum(one > FAR for one in far.values()), len(far)
+
+
+def _at(curves: Sequence[Curve], arm: str, figure: str, lam: int) -> dict[int, float]:
+    return {c.seed: p.figures[figure] for c in curves if c.arm == arm for p in c.points if p.step == lam}
+
+
+EXPERIMENT = Experiment(
+    name="hae-variance",
+    title="Hierarchical credit: variance of the gradient",
+    claim="Hierarchical advantage estimation gives an unbiased gradient whose variance is not above that of flat "
+    "generalised advantages (HiPER, arXiv 2602.16165, theorems on λ = 1 and exact critics).",
+    setup=f"Made-up decision problems of three states, three subgoals and two actions, {HORIZON} turns, without "
+    "discount; a seed is another world. Critics and the gradient itself are exact, by dynamic programming; "
+    f"{EPISODES[Size.FULL]:,} episodes estimate it. Variance is the trace of the covariance of one episode's estimate, "
+    "over the logits of switches, of subgoals and of actions. Mistaken critics have an error in each state's high "
+    "value, drawn with the deviation 1.",
+    arms={
+        "hierarchical": Arm("hierarchical", "three streams, the switch's against a critic of its own, as released."),
+        "paper": Arm(
+            "hierarchical, the paper's switch", "the switch's credit from two critics alone, as in the paper."
+        ),
+        "flat": Arm("flat", "one generalised advantage a turn, from one critic before the turn."),
+    },
+    figures={
+        "variance-all": Figure("variance in all (flat, λ = 1: 1)"),
+        "variance-switch": Figure("of the switches' part"),
+        "variance-subgoal": Figure("of the subgoals' part"),
+        "variance-action": Figure("of the actions' part"),
+        "far": Figure("farthest mean, standard errors"),
+        "far-mistaken": Figure("the same, critics mistaken"),
+    },
+    run=run,
+    read=read,
+    seeds=tuple(range(10)),
+    step="λ in hundredths",
+)

@@ -1,0 +1,123 @@
+"""The only home of an experiment's page: what people write stands above the mark and is kept, figures below it.
+
+Pure but for `write`. Knows no process and nothing about how a curve came to be.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import wrap
+
+from tests.results.experiment import Experiment, Figure
+from tests.results.intervals import Mean, mean_of, paired
+from tests.results.pictures import drawn
+from tests.results.runs import Finished
+
+MARK = "<!-- figures: written by `make results` -->"
+
+
+def write(experiment: Experiment, runs: Sequence[Finished], folder: Path) -> Path:
+    """The page and its picture; what stands above the mark of a page that is there stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    page = folder / f"{experiment.name}.md"
+    prose = page.read_text("utf-8").partition(MARK)[0] if page.is_file() else _first_prose(experiment)
+    page.write_text(f"{prose}{MARK}\n{figures(experiment, runs)}", "utf-8")
+    (folder / f"{experiment.name}.svg").write_text(drawn(experiment, [one.curve for one in runs]), "utf-8")
+    return page
+
+
+def figures(experiment: Experiment, runs: Sequence[Finished]) -> str:
+    """What stands below the mark."""
+    curves = [one.curve for one in runs]
+    return "\n".join(
+        [
+            *_paragraph(f"**The claim.** {experiment.claim}"),
+            *(_paragraph(f"**How it is measured here.** {experiment.setup}") if experiment.setup else []),
+            *(part for arm in experiment.arms.values() for part in _wrapped(f"- **{arm.title}**: {arm.what}")),
+            "",
+            f"![{experiment.title}]({experiment.name}.svg)",
+            "",
+            *(part for line in experiment.read(curves) for part in _wrapped(line)),
+            "",
+            *_table(experiment, runs),
+            *_paragraph(_how_sure(sorted({curve.seed for curve in curves}))),
+            *_paragraph(f"{_minutes(runs)}{_missing(experiment, runs)}"),
+        ]
+    )
+
+
+def at_the_end(runs: Sequence[Finished], arm: str, figure: str) -> dict[int, float]:
+    """By seed: the figure at the last moment of the arm's run, where that has it."""
+    last = {one.curve.seed: one.curve.points[-1].figures for one in runs if one.curve.arm == arm}
+    return {seed: found[figure] for seed, found in last.items() if figure in found}
+
+
+def _first_prose(experiment: Experiment) -> str:
+    return f"# {experiment.title}\n\n```sh\nmake results ONLY={experiment.name}\n```\n\n"
+
+
+def _table(experiment: Experiment, runs: Sequence[Finished]) -> list[str]:
+    first, *others = experiment.arms
+    titles = {name: arm.title for name, arm in experiment.arms.items()}
+    heads = ["at the end", *titles.values(), *(f"{titles[first]} less {titles[other]}" for other in others)]
+    rows = [heads, ["---"] * len(heads)]
+    for name, figure in ((name, figure) for name, figure in experiment.figures.items() if figure.tabled):
+        ends = {arm: at_the_end(runs, arm, name) for arm in experiment.arms}
+        rows.append([figure.title, *_cells(figure, ends)])
+    return [*("| " + " | ".join(row) + " |" for row in rows), ""] if len(rows) > 2 else []
+
+
+def _cells(figure: Figure, ends: Mapping[str, Mapping[int, float]]) -> list[str]:
+    first, *others = ends.values()
+    means = [told(mean_of(list(one.values())), share=figure.share) for one in ends.values()]
+    return [*means, *(told(paired(first, other), signed=True) for other in others)]
+
+
+def _how_sure(seeds: Sequence[int]) -> str:
+    apart = [str(seed) for seed in seeds]
+    whole = len(seeds) > 3 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
+    named = f"{apart[0]} to {apart[-1]}" if whole else ", ".join(apart)
+    lines = "Thin lines are seeds, bold ones their mean."
+    if len(seeds) == 1:
+        return f"Seed {named} alone: there is no interval, and another seed may say something else."
+    wide = " Three seeds make them wide: 4.3 standard errors to either side." if len(seeds) == 3 else ""
+    intervals = f"Tables have means over seeds {named} with 95 % intervals (Student's, over seeds)"
+    return f"{lines} {intervals}; differences are paired by seed.{wide}"
+
+
+def told(mean: Mean | None, *, share: bool = False, signed: bool = False, digits: int = 2) -> str:
+    """A mean with its interval; a share's stays within 0 and 1."""
+    if mean is None:
+        return "-"
+    sign = "+" if signed else ""
+    value = f"{mean.value:{sign},.{digits}f}"
+    if mean.half is None:
+        return value
+    low, high = (max(0.0, mean.low), min(1.0, mean.high)) if share else (mean.low, mean.high)
+    return f"{value} ({low:{sign},.{digits}f} to {high:{sign},.{digits}f})"
+
+
+def _minutes(runs: Sequence[Finished]) -> str:
+    most = max(one.minutes for one in runs)
+    return f"{len(runs)} runs, the longest of {f'{60 * most:.1f} seconds' if most < 1 else f'{most:.1f} minutes'}."
+
+
+def _missing(experiment: Experiment, runs: Sequence[Finished]) -> str:
+    there = {(one.curve.arm, one.curve.seed) for one in runs}
+    every = [(arm, seed) for seed in experiment.seeds for arm in experiment.arms]
+    missing = [f"{arm} with seed {seed}" for arm, seed in every if (arm, seed) not in there]
+    if not missing:
+        return ""
+    named = ", ".join(missing[:4]) + (" and more" if len(missing) > 4 else "")
+    return f" **{len(missing)} of {len(every)} are not there**: {named}."
+
+
+def _paragraph(text: str) -> list[str]:
+    return [*_wrapped(text), ""]
+
+
+def _wrapped(line: str) -> list[str]:
+    """A table's line stays one."""
+    if line.startswith("|") or not line:
+        return [line]
+    later = "  " if line.startswith("- ") else ""
+    return wrap(line, 120, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,128 @@
+"""The only home of which runs an experiment has, where a finished one lies, and the process that each of them is.
+
+A run is finished when its file is there; files appear whole or not at all. Each run is a process: one that crashes
+leaves the others alone, and what it said is kept beside the files. Knows no page and no picture.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import orjson
+from pydantic import TypeAdapter
+
+from tests.results.experiment import Curve, Experiment, Size
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One run, and the module that has its experiment."""
+
+    module: str
+    experiment: str
+    arm: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.experiment}: {self.arm}, seed {self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    curve: Curve
+    minutes: float
+    """Of the whole process."""
+
+
+_FINISHED = TypeAdapter(Finished)
+_HAS_ONE = re.compile(r"^EXPERIMENT\b", re.MULTILINE)
+_ROOT = Path(__file__).parents[2]
+
+
+def modules() -> list[str]:
+    """Those of this folder that have an experiment, by name."""
+    here = Path(__file__).parent
+    return [
+        f"tests.results.{file.stem}" for file in sorted(here.glob("*.py")) if _HAS_ONE.search(file.read_text("utf-8"))
+    ]
+
+
+def experiment_in(module: str) -> Experiment:
+    found: Experiment = import_module(module).EXPERIMENT
+    return found
+
+
+def planned(module: str, experiment: Experiment, seeds: Sequence[int] = ()) -> list[Planned]:
+    """Seed by seed, so that what is cut short has whole comparisons. No seeds: the experiment's own."""
+    return [
+        Planned(module, experiment.name, arm, seed) for seed in seeds or experiment.seeds for arm in experiment.arms
+    ]
+
+
+def file_of(run: Planned, folder: Path, size: Size) -> Path:
+    return _place(folder, size) / run.experiment / f"{run.arm}-{run.seed}.json"
+
+
+def finished(experiment: Experiment, folder: Path, size: Size) -> list[Finished]:
+    """Of any seed, by arm as the experiment has them, then by seed."""
+    found = [
+        _FINISHED.validate_json(file.read_bytes()) for file in (_place(folder, size) / experiment.name).glob("*.json")
+    ]
+    order = list(experiment.arms)
+    known = [one for one in found if one.curve.arm in order]
+    return sorted(known, key=lambda one: (order.index(one.curve.arm), one.curve.seed))
+
+
+def do(run: Planned, folder: Path, size: Size) -> None:
+    """The run itself, in this process."""
+    began = time.monotonic()
+    curve = experiment_in(run.module).run(run.arm, run.seed, folder, size)
+    file = file_of(run, folder, size)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    half = file.with_suffix(".half")
+    half.write_bytes(orjson.dumps(Finished(curve, (time.monotonic() - began) / 60), option=orjson.OPT_INDENT_2))
+    half.replace(file)
+
+
+def do_all(
+    runs: Sequence[Planned], folder: Path, size: Size, at_once: int = 1, say: Callable[[str], None] = print
+) -> list[Planned]:
+    """Does those that are not finished, each in a process of its own; gives those that failed."""
+    missing = [run for run in runs if not file_of(run, folder, size).is_file()]
+    say(f"{len(runs)} runs, {len(runs) - len(missing)} of them are there")
+
+    def one(run: Planned) -> Planned | None:
+        return None if _in_a_process(run, folder, size, say) else run
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return [run for run in pool.map(one, missing) if run is not None]
+
+
+def _in_a_process(run: Planned, folder: Path, size: Size, say: Callable[[str], None]) -> bool:
+    log = file_of(run, folder, size).with_suffix(".log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "tests.results", "--run", run.module, run.arm, str(run.seed)]
+    command += ["--folder", str(folder.resolve()), "--size", size]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    began = time.monotonic()
+    say(f"  {run} …")
+    with log.open("wb") as said:
+        code = subprocess.run(command, cwd=_ROOT, env=environment, stdout=said, stderr=subprocess.STDOUT).returncode
+    took = f"{time.monotonic() - began:.0f} s"
+    if code == 0:
+        say(f"  {run}: {took}")
+        return True
+    last = log.read_text("utf-8", "replace").rstrip().rpartition("\n")[2]
+    say(f"  {run}: failed after {took} with {code}: {last} (all of it: {log})")
+    return False
+
+
+def _place(folder: Path, size: Size) -> Path:
+    return folder if size is Size.FULL else folder / size

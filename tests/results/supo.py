@@ -1,0 +1,88 @@
+"""SUPO on the flow that sums up when its context is full: a quarter of the room against all of it.
+
+The only home of this comparison's arms and sizes; flow, room and teacher are in `memory`, how a run goes in `training`.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from offing_trainer.config import laid_over
+from tests.results.experiment import Arm, Curve, Experiment, Figure, Size
+from tests.results.memory import COMPLETION, OUTAGE, QUARTER, QUESTIONS, RULES, TURNS, WHOLE, ends, lesson, summing_up
+from tests.results.play import Flow, How
+from tests.results.taught import start_of
+from tests.results.training import Course, trained_on
+
+COMMON: Mapping[str, Any] = {
+    "algorithm": "supo",
+    "chain": {"view": {"rejected": True}},
+    "learner": {"learning_rate": 1e-3, "betas": (0.9, 0.95), "minibatches": 4, "epochs": 2},
+}
+"""What no role could read is trained, too; rates are those of a small model."""
+ROWS: Mapping[str, Any] = {
+    "select": [],
+    "advantage": {"name": "group-z", "over": "rows"},
+    "weight": [{"name": "row-mean"}],
+}
+ARMS: Mapping[str, Mapping[str, Any]] = {
+    "supo": {},
+    "whole-room": {"chain": {"select": []}},
+    "grpo": {"chain": ROWS},
+    "unmasked": {"chain": {"select": []}},
+}
+
+
+def flow(arm: str) -> Flow:
+    """In the whole room nothing is summed up, and a context that outgrows it ends the rollout."""
+    graph = summing_up(WHOLE, 0) if arm == "whole-room" else summing_up(QUARTER)
+    return Flow(graph, "agent", outage=OUTAGE)
+
+
+def course(arm: str, size: Size) -> Course:
+    where, tables = flow(arm), laid_over(COMMON, ARMS[arm])
+    if size is Size.MINIATURE:
+        return Course(where, QUESTIONS, tables, 2, 1, tasks=2, group=4, how=How(8, most=COMPLETION), held_out=4)
+    return Course(where, QUESTIONS, tables, 24, 4, tasks=12, group=8, how=How(TURNS, most=COMPLETION), held_out=80)
+
+
+def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
+    start = start_of(folder, flow(arm), lesson(size), seed, RULES)
+    return Curve(arm, seed, trained_on(course(arm, size), start, seed, folder / "work" / f"supo-{size}-{arm}-{seed}"))
+
+
+def read(curves: Sequence[Curve]) -> list[str]:
+    return ends(curves, {name: arm.title for name, arm in EXPERIMENT.arms.items()})
+
+
+EXPERIMENT = Experiment(
+    name="supo",
+    title="SUPO: an agent that sums up when its context is full, in a quarter of the room",
+    claim="With summaries that are trained with the rest of the rollout, an agent with a fraction of the context does "
+    "at least as well as plain GRPO with all of it, and it does not without masking the rollouts that were cut off "
+    "(arXiv 2510.06727).",
+    setup="The `supo` flow on questions of two look-ups in made-up worlds. Four of five look-ups fail and are asked "
+    "again, so that nine rollouts of ten with the right tools need room for 720 tokens of records at most: that is "
+    "the whole room; a quarter is 180, and a context that fills it is replaced by the agent's own summary. Starts "
+    "imitate a teacher that knows the tools nearly always and puts a fact that it needs into a summary three times of "
+    "ten; the whole room has a start of its own, which has never seen a summary. A step is 12 questions with eight "
+    "rollouts each, at most 28 turns. Held out: 80 questions of a world that nobody trains on.",
+    arms={
+        "supo": Arm("SUPO, a quarter", "statistics over rollouts, summaries trained, cut-off rollouts masked."),
+        "whole-room": Arm("GRPO, all of it", "no summaries: a rollout is one segment, and nothing is masked."),
+        "grpo": Arm("GRPO on segments, a quarter", "statistics over segments, each a sample of its own, none masked."),
+        "unmasked": Arm("SUPO without the mask", "as SUPO, with cut-off rollouts trained, too."),
+    },
+    figures={
+        "sampled_success": Figure("success, sampled", share=True),
+        "greedy_success": Figure("success, greedy", share=True),
+        "sampled_truncated": Figure("rollouts cut off", share=True),
+        "sampled_violated": Figure("rollouts that broke a rule", share=True),
+        "sampled_all_rounds": Figure("turns a rollout"),
+        "sampled_segments": Figure("segments a rollout"),
+        "sampled_prompt_tokens": Figure("tokens of a prompt"),
+        "sampled_longest": Figure("tokens of a rollout's longest prompt"),
+    },
+    run=run,
+    read=read,
+)

@@ -1,0 +1,64 @@
+"""Comparisons of hierarchical with flat credit run in miniature, and what is read from curves is in them."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.results import hae_episodes, hae_flow, hae_variance
+from tests.results.experiment import Curve, Experiment, Point, Size
+
+
+@pytest.mark.parametrize("experiment", [hae_episodes.EXPERIMENT, hae_variance.EXPERIMENT], ids=lambda one: one.name)
+def test_every_arm_has_every_figure_and_the_same_seed_gives_the_same_curve(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    curves = [experiment.run(arm, 0, tmp_path, Size.MINIATURE) for arm in experiment.arms]
+    for curve in curves:
+        found = {name: value for point in curve.points for name, value in point.figures.items()}
+        assert set(found) == set(experiment.figures)
+        assert all(math.isfinite(value) for value in found.values())
+    again = experiment.run(curves[0].arm, 0, tmp_path, Size.MINIATURE)
+    assert [point.figures for point in again.points] == [point.figures for point in curves[0].points]
+    assert any("|" in line for line in experiment.read(curves))
+    assert experiment.read(curves[:1])
+
+
+@pytest.mark.parametrize("arm", hae_flow.EXPERIMENT.arms)
+def test_the_real_flow_is_trained_with_critics_by_either_credit(arm: str, tmp_path: Path) -> None:
+    curve = hae_flow.EXPERIMENT.run(arm, 0, tmp_path, Size.MINIATURE)
+    assert [point.step for point in curve.points] == [0, 1, 2]
+    assert set(hae_flow.EXPERIMENT.figures) <= set(curve.points[-1].figures)
+    asked = {name for name in curve.points[-1].figures if name.endswith("/asked")}
+    heads = ("value_high", "value_low", "value_term") if arm == "hierarchical" else ("value",)
+    assert asked == {f"step_{head}/asked" for head in heads}
+    assert hae_flow.read([curve])
+
+
+def corridor(arm: str, seed: int, there: int) -> Curve:
+    """A learner that gets there at that episode at every rate."""
+    shares = [(seen, 1.0 if seen >= there else 0.2) for seen in range(100, 1000, 100)]
+    named = [f"opened-at-{rate:g}" for rate in hae_episodes.RATES]
+    return Curve(arm, seed, tuple(Point(seen, 0.0, dict.fromkeys(named, share)) for seen, share in shares))
+
+
+@pytest.mark.parametrize(
+    ("needed", "verdict"),
+    [((300, 400), "| -200 (-200 to -200) | yes |"), ((700, 800), "| +200 (+200 to +200) | **no, more** |")],
+)
+def test_who_needs_fewer_episodes_is_read_from_the_curves(needed: tuple[int, int], verdict: str) -> None:
+    curves = [corridor("hierarchical", seed, there) for seed, there in enumerate(needed)]
+    flat = [corridor("flat", 0, 500), corridor("flat", 1, 600)]
+    lines = hae_episodes.read([*curves, *flat])
+    assert sum(line.endswith(verdict) for line in lines) == len(hae_episodes.RATES)
+    never = hae_episodes.read([*curves, *flat, corridor("flat", 2, 5000)])
+    assert f"{len(hae_episodes.RATES)} of {5 * len(hae_episodes.RATES)} learners" in never[-1]
+
+
+def test_variance_is_compared_at_the_same_lambda() -> None:
+    curves = [
+        Curve(arm, seed, tuple(Point(lam, 0.0, {"variance-all": by * lam}) for lam in hae_variance.LAMBDAS))
+        for arm, by in (("hierarchical", 1.5), ("flat", 2.0))
+        for seed in (3, 4)
+    ]
+    assert hae_variance.ratios(curves, "variance-all", 90) == {3: 0.75, 4: 0.75}

@@ -1,0 +1,100 @@
+"""A run that was asked with the web, through a real worker: searched, fetched, cited; and one that was not."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from offing.core.run import RunStatus
+from offing.core.step import Step, StepKind
+from offing.services.graphs import installed
+from offing.services.runs import RunRequest, submit
+from offing.storage import reports
+from offing.storage.runs import RunRow
+from tests.web.site import Reply, Site, running
+from tests.workers import surfing
+from tests.workers.conftest import Platform, StartWorker
+
+PAGE = b"<html><head><title>Tides</title></head><body><main><p>The moon pulls the sea twice a day.</p></main></body>"
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with running() as site:
+        found = {"results": [{"url": f"http://127.0.0.1:{site.port}/tides", "title": "Tides", "content": "The moon"}]}
+        site.pages = {
+            "/search": Reply(orjson.dumps(found), headers={"Content-Type": "application/json"}),
+            "/tides": Reply(PAGE),
+        }
+        yield site
+
+
+def reaching(site: Site, **more: str) -> Mapping[str, str]:
+    place = f"127.0.0.1:{site.port}"
+    return {
+        "OFFING_GRAPHS": surfing.GRAPHS,
+        "SEARXNG_URL": f"http://{place}",
+        "OFFING_FETCH_HOSTS": place,
+        "OFFING_SEARCH": "searxng",
+        **more,
+    }
+
+
+async def asked(platform: Platform, scope: Mapping[str, Any], graph: str = "surfing") -> RunRow:
+    request, graphs = RunRequest("What pulls the sea twice a day?", graph, scope=scope), installed(surfing.GRAPHS)
+    submitted = await submit(platform.database, platform.hints, platform.tenant, request, graphs=graphs)
+    return await platform.ended(submitted.run.id)
+
+
+async def tools(platform: Platform, run: RunRow) -> list[Step]:
+    return [step for step in await platform.steps(run.id) if step.kind is StepKind.TOOL]
+
+
+async def test_a_run_asked_with_the_web_cites_the_page_that_it_read(
+    platform: Platform, start_worker: StartWorker, site: Site
+) -> None:
+    start_worker(**reaching(site))
+    run = await asked(platform, {"web": True})
+    assert run.status is RunStatus.DONE
+    assert [step.payload["status"] for step in await tools(platform, run)] == ["ok", "ok"]
+    async with platform.database.transaction(platform.tenant) as connection:
+        report = await reports.latest(connection, run.id)
+    assert report is not None
+    (citation,) = report.citations
+    assert ("The moon pulls the sea" in citation.quote, citation.title) == (True, "Tides")
+
+
+async def test_a_run_that_was_not_asked_with_it_does_not_know_the_web(
+    platform: Platform, start_worker: StartWorker, site: Site
+) -> None:
+    start_worker(**reaching(site))
+    run = await asked(platform, {})
+    (only,) = await tools(platform, run)
+    assert (only.payload["status"], "no tool" in only.payload["message"]) == ("invalid", True)
+    assert site.asked == []
+
+
+async def test_a_page_that_is_not_public_stays_unread_unless_the_operator_allows_it(
+    platform: Platform, start_worker: StartWorker, site: Site
+) -> None:
+    start_worker(**reaching(site, OFFING_FETCH_HOSTS=""))
+    run = await asked(platform, {"web": True})
+    _, page = await tools(platform, run)
+    assert (page.payload["status"], page.payload["message"]) == (
+        "failed",
+        f"Port {site.port} may not be asked; 80 and 443 may.",
+    )
+    assert [head.split(" ")[1].partition("?")[0] for head in site.asked] == ["/search"]
+
+
+@pytest.mark.parametrize("graph", ["agentflow", "iterresearch", "memact", "hiper"])
+async def test_a_flow_without_a_model_answers_from_the_web_where_the_library_is_empty(
+    platform: Platform, start_worker: StartWorker, site: Site, graph: str
+) -> None:
+    start_worker(**reaching(site))
+    run = await asked(platform, {"web": True}, graph)
+    async with platform.database.transaction(platform.tenant) as connection:
+        report = await reports.latest(connection, run.id)
+    assert report is not None
+    assert [(c.title, "The moon pulls the sea" in c.quote) for c in report.citations] == [("Tides", True)]
