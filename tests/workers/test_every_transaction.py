@@ -3,6 +3,7 @@
 Each time the run must end as the undisturbed one did, whether Postgres was away for a moment or the worker died there.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ What = Literal["away", "killed"]
 
 TURNS = 3
 
+SLOW = 0.1
+
 
 class Died(BaseException):
     """The worker is gone; nothing of it runs on."""
@@ -51,16 +54,43 @@ class Disturbed(Database):
 
     begun = 0
     at: int | None = None
+    slow_at: int | None = None
+    """A transaction that takes so long that others overtake it."""
     when: When = "before"
     what: What = "away"
     dead = False
+    under_way = 0
+
+    def __init__(self, url: str, *, most: int) -> None:
+        super().__init__(url, most=most)
+        self.still = asyncio.Event()
+        """None of its transactions is under way."""
+        self.still.set()
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.still.wait()  # a dead worker's connections are gone before anybody finds it dead
+        await super().__aexit__(*error)
 
     @asynccontextmanager
     async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
+        self.under_way += 1
+        self.still.clear()
+        try:
+            async with self._disturbed(tenant) as connection:
+                yield connection
+        finally:
+            self.under_way -= 1
+            if not self.under_way:
+                self.still.set()
+
+    @asynccontextmanager
+    async def _disturbed(self, tenant: UUID) -> AsyncGenerator[Connection]:
         self.begun += 1
         strikes = self.begun == self.at
         if self.dead or (strikes and self.when == "before"):
             self._strike()
+        if self.begun == self.slow_at:
+            await asyncio.sleep(SLOW)
         async with super().transaction(tenant) as connection:
             yield connection
         if strikes and self.when == "after":
@@ -151,11 +181,11 @@ async def transactions_of(bench: Bench, graph: str) -> int:
     return plain.begun
 
 
-async def disturbed(bench: Bench, graph: str, at: int, when: When, what: What) -> checker.Rows:
-    """What a run leaves that was disturbed at its nth transaction."""
+async def disturbed(bench: Bench, graph: str, at: int, when: When, what: What, slow: int = 0) -> checker.Rows:
+    """What a run leaves that was disturbed at its nth transaction. `slow`: one that others overtook before; 0: none."""
     run = await bench.submitted(graph)
     async with Disturbed(bench.app_url, most=4) as database:
-        database.at, database.when, database.what = at, when, what
+        database.at, database.when, database.what, database.slow_at = at, when, what, slow
         await bench.advance(database, run)
     for _ in range(3):
         if facts(bench.ask, run).run.ended_at is None:
@@ -206,6 +236,18 @@ async def test_a_run_ends_the_same_wherever_it_is_disturbed(bench: Bench, graph:
         if what == "away" and rows.run.fence != 1:
             found.append(f"it was claimed {rows.run.fence} times")
         wrong += [f"{what} {when} transaction {at}: {complaint}" for complaint in found]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("overtaking", [2, 3])
+async def test_nothing_that_was_left_is_lost_when_the_other_branch_overtook_it(bench: Bench, overtaking: int) -> None:
+    count = await transactions_of(bench, "forked")
+    plain = await disturbed(bench, "forked", 0, "before", "killed")
+    wrong = list[str]()
+    for at in range(overtaking + 1, count + 1):
+        rows = await disturbed(bench, "forked", at, "before", "killed", at - overtaking)
+        wrong += [f"killed at {at}, {at - overtaking} slow: {found}" for found in complaints(bench, rows, plain)]
     assert not wrong, "\n".join(wrong)
 
 

@@ -20,6 +20,7 @@ from langgraph.config import get_config
 from offing.core.errors import OffingError, ReplayDiverged, Unavailable
 from offing.core.run import Fence, Spent
 from offing.core.step import CallKey, Step, StepDraft
+from offing.finishing import finished
 from offing.storage import spend, steps, turn_rows, turns
 from offing.storage.pool import Connection, Database
 from offing.storage.steps import AlreadyRecorded, Booking
@@ -105,6 +106,10 @@ class Recorder:
         self._waiting: list[StepDraft] = []
         self._at_exit = at_exit
         self._unwritten: list[Unwritten] = []
+        self._written = 0
+        """Appends that were committed."""
+        self._writing = asyncio.Lock()
+        """One append at a time: a checkpoint goes with any of them, and what was left before it must not come after."""
 
     @property
     def spent(self) -> Spent:
@@ -151,13 +156,15 @@ class Recorder:
 
     async def append(self, *drafts: StepDraft, also: Also | None = None, behind: Behind | None = None) -> list[Step]:
         """Append, and show; the steps of `drafts`. Raises Fenced when the run is no longer ours."""
-        left, self._waiting = tuple(self._waiting), []
-        if self._at_exit:
-            new = self._foreseen((*left, *drafts), len(left), also, behind)
-        else:
-            new = await self._booked((*left, *drafts), len(left), _with_turns(self.fence, also, behind))
+        async with self._writing:
+            left, self._waiting = tuple(self._waiting), []
+            if self._at_exit:
+                new = self._foreseen((*left, *drafts), len(left), also, behind)
+            else:
+                new = await self._booked((*left, *drafts), len(left), _with_turns(self.fence, also, behind))
+            self.recollection.note(new)
+        if not self._at_exit:
             await self._viewers.steps(self.fence.tenant, self.fence.run, new)
-        self.recollection.note(new)
         return new[len(left) :]
 
     async def close(self, *drafts: StepDraft, also: Also) -> None:
@@ -193,14 +200,15 @@ class Recorder:
         return new
 
     async def _booked(self, drafts: Sequence[StepDraft], left: int, also: Also | None) -> list[Step]:
-        booking = self._taken()
+        """Write the drafts, of which the first `left` were left for later, and book what was used."""
+        booking, written = self._taken(), self._written
         try:
-            new = await self._persist(drafts, left, also, booking)
+            return await self._persist(drafts, left, also, booking)
         except BaseException:
-            self._give_back(booking)
+            if self._written == written:  # cancelled at its commit, an append is there all the same
+                self._unbooked = _sum(self._unbooked, booking)
+                self._waiting[:0] = drafts[:left]
             raise
-        self._checkpoints.saved()
-        return new
 
     def _taken(self) -> Booking:
         """What is to be booked, out of reach of appends beside this one."""
@@ -210,23 +218,11 @@ class Recorder:
         self._booked_at, self._unbooked = now, Booking()
         return replace(waiting, turns=self._spent.turns, seconds=waiting.seconds + worked)
 
-    def _give_back(self, booking: Booking) -> None:
-        self._unbooked = _sum(self._unbooked, booking)
-
     async def _persist(self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: Booking) -> list[Step]:
         """Write until it is written. `left`: how many of the drafts come first and are not what `also` is about."""
         while True:
             try:
-                async with self._database.transaction(self.fence.tenant) as connection:
-                    new = await steps.append(connection, self.fence, self.term, drafts, booking)
-                    await self._checkpoints.save(connection)
-                    if also is not None:
-                        await also(connection, new[left:])
-                    if untrained := [d.untrains for d in drafts if d.untrains]:
-                        await turns.untrain(connection, self.fence.run, untrained)
-                    if booking.usd or booking.released:  # last, because all runs of the tenant share that row
-                        await spend.settle(connection, self.fence, booking.released, booking.usd, booking.day)
-                return new
+                return await finished(self._write(drafts, left, also, booking))
             except AlreadyRecorded:
                 if found := await self._already(drafts):
                     return found
@@ -234,6 +230,23 @@ class Recorder:
             except Unavailable:
                 if found := await self._already(drafts):
                     return found
+
+    async def _write(self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: Booking) -> list[Step]:
+        async with self._database.transaction(self.fence.tenant) as connection:
+            new = await steps.append(connection, self.fence, self.term, drafts, booking)
+            await self._checkpoints.save(connection)
+            if also is not None:
+                await also(connection, new[left:])
+            if untrained := [d.untrains for d in drafts if d.untrains]:
+                await turns.untrain(connection, self.fence.run, untrained)
+            if booking.usd or booking.released:  # last, because all runs of the tenant share that row
+                await spend.settle(connection, self.fence, booking.released, booking.usd, booking.day)
+        self._note_written()
+        return new
+
+    def _note_written(self) -> None:
+        self._written += 1
+        self._checkpoints.saved()
 
     async def _already(self, drafts: Sequence[StepDraft]) -> list[Step]:
         """The steps, if a try whose answer was lost had been committed. Asks until Postgres says."""
@@ -244,7 +257,10 @@ class Recorder:
             except Unavailable:
                 await asyncio.sleep(RETRY_PAUSE)
         ours = {(s.key, s.kind): s for s in known if s.fence == self.fence.number}
-        return [ours[d.key, d.kind] for d in drafts] if all((d.key, d.kind) in ours for d in drafts) else []
+        if any((d.key, d.kind) not in ours for d in drafts):
+            return []
+        self._note_written()
+        return [ours[d.key, d.kind] for d in drafts]
 
     async def _later(self, drafts: Sequence[StepDraft]) -> list[Step]:
         """Steps among which those of `drafts` are, if they were stored."""
