@@ -24,6 +24,7 @@ from offing.sdk.form import Form
 from offing.sdk.graph import Graph, content_hash
 from offing.sdk.observation import result_of
 from offing.sdk.role import Headline, ModelFree, Role, Rule, Seat
+from offing.sdk.tool import OwnTool, ToolArgs, ToolFailed, tool
 
 __all__ = [
     "Budget",
@@ -40,6 +41,7 @@ __all__ = [
     "Headline",
     "Message",
     "ModelFree",
+    "OwnTool",
     "Report",
     "ReportDraft",
     "ReportStatus",
@@ -57,7 +59,9 @@ __all__ = [
     "StepKind",
     "StopReason",
     "TextSpan",
+    "ToolArgs",
     "ToolCall",
+    "ToolFailed",
     "ToolOutput",
     "ToolResult",
     "ToolSpec",
@@ -67,4 +71,5 @@ __all__ = [
     "content_hash",
     "result_of",
     "shortened",
+    "tool",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from offing.sdk.context import RunView
 from offing.sdk.role import Role
+from offing.sdk.tool import OwnTool
 
 
 def content_hash(*folders: Path) -> str:
@@ -44,3 +45,9 @@ class Graph:
     salvage: Callable[[RunView, Any], Any] | None = None
     """Writes a ReportDraft from (run, evidence) without a model, for runs that ended before their own generator could.
     None: a plain list of the evidence is used."""
+    tools: tuple[OwnTool | str, ...] = ()
+    """Own tools that its runs may call, beside the platform's: as values, or by the name under which another package
+    offers them. A tool that is not named here is refused."""
+    upgrade: Callable[[str, dict[str, Any]], dict[str, Any] | None] | None = None
+    """Makes a state of this version from that of another, given as (its version, its state): every key of the new one.
+    None from it: that state cannot be carried over. None here: a run waits for a worker with its own version."""

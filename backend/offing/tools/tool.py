@@ -4,18 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-from pydantic import BaseModel
-
 from offing.core.tool import ToolOutput, ToolSpec
+from offing.sdk.tool import ToolArgs, ToolFailed
 from offing.web.search import Searched
 
-
-class ToolFailed(Exception):
-    """An expected failure: `ToolFailed(message)` says in a sentence what to do differently."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+__all__ = ["FoundPassage", "LibraryPort", "Tool", "ToolArgs", "ToolFailed", "ToolScope", "WebPort", "Window"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +97,3 @@ class Tool(Protocol):
     async def __call__(self, args: Any, scope: ToolScope) -> ToolOutput:
         """Work on arguments that are an instance of `spec.args` already."""
         ...
-
-
-class ToolArgs(BaseModel, frozen=True, extra="forbid"):
-    """Base of every tool's arguments: what is not declared is refused."""
