@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from offing.core.policy.context import FRESH as FRESH
+from offing.core.policy.context import PolicyContext as PolicyContext
 from offing.core.tool import ToolSpec
 
 LONGEST_GLOB = 200
