@@ -1,7 +1,8 @@
 """Whether a draft's quotes stand in the stored text: the only way from a ReportDraft to a Report.
 
-A quote is accepted where it is found, letter by letter or but for whitespace, quotation marks, hyphens and Unicode
-composition; what is kept is then the stored text itself. Pure: the stored text is read through a function.
+A quote is accepted where it is found, letter by letter or but for whitespace, quotation marks, hyphens, characters that
+nobody sees and Unicode composition; what is kept is then the stored text itself. Pure: the stored text is read through
+a function.
 """
 
 import re
@@ -9,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from offing.core.blocks import without_unseen
 from offing.core.report import (
     Citation,
     DraftCitation,
@@ -40,10 +42,6 @@ _SAME = {
     **{c: unicodedata.normalize("NFKC", c) for c in map(chr, range(0xFB00, 0xFB07))},
 }
 """Characters that count as the same: quotation marks, hyphens and dashes, the ellipsis, Latin ligatures."""
-_UNSEEN = frozenset(
-    "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-)
-"""Characters that count as absent: soft hyphens, joiners, marks of writing direction."""
 
 
 def check(
@@ -148,11 +146,11 @@ def _clusters(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _folded_cluster(text: str, start: int, end: int) -> str:
-    cluster = text[start:end]
+    cluster = without_unseen(text[start:end])
+    if not cluster:
+        return ""
     if cluster.isspace():
         return " "
-    if cluster[0] in _UNSEEN:
-        return unicodedata.normalize("NFC", cluster[1:])
     same = _SAME.get(cluster[0], cluster[0])
     if same == "-" and _within_word(text, start, end):
         return ""

@@ -31,6 +31,8 @@ class ToolSpec:
     timeout_seconds: float = 30.0
     untrusted: bool = False
     """True: its result is text from outside, shown to models as data and never as instructions."""
+    foreign: bool = False
+    """True: its description and argument schema were written outside, and are shown to models as data, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ A graph is a LangGraph graph whose nodes reach the world through a `RunContext`:
 report desk, and each of these is journalled, so that a node that runs again reads back what it already did.
 """
 
+from offing.core.blocks import RULE as DATA_RULE
+from offing.core.blocks import block as data_block
 from offing.core.model import EngineFailure, FailureKind, Message, Unusable, Usage
 from offing.core.report import (
     DraftCitation,
@@ -27,6 +29,7 @@ from offing.sdk.role import Headline, ModelFree, Role, Rule, Seat
 from offing.sdk.tool import OwnTool, ToolArgs, ToolFailed, tool
 
 __all__ = [
+    "DATA_RULE",
     "Budget",
     "DraftCitation",
     "DraftSection",
@@ -69,6 +72,7 @@ __all__ = [
     "Unusable",
     "Usage",
     "content_hash",
+    "data_block",
     "result_of",
     "shortened",
     "tool",

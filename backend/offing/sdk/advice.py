@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from offing.core.blocks import plain
 from offing.core.model import Message
 from offing.sdk.role import Role
 
@@ -61,8 +62,9 @@ def _told(render: Render, advice: Advice) -> Render:
 
 def marked(kind: str, text: str) -> str:
     """Untrusted text between lines that carry a hash of it, so that it cannot forge them."""
-    code = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
-    return f"{kind} {code}\n{text}\nend {kind} {code}"
+    shown = plain(text)
+    code = hashlib.sha256(shown.encode()).hexdigest()[:16]
+    return f"{kind} {code}\n{shown}\nend {kind} {code}"
 
 
 def _section(advice: Advice) -> str:

@@ -10,7 +10,7 @@ from offing_graphs.parts.shapes import Card
 
 
 def card_of(spec: ToolSpec) -> Card:
-    return Card(name=spec.name, description=spec.description, parameters=_schema(spec.args))
+    return Card(name=spec.name, description=spec.description, parameters=_schema(spec.args), foreign=spec.foreign)
 
 
 @lru_cache(maxsize=256)

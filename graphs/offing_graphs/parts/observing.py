@@ -29,7 +29,7 @@ def observed(result: ToolResult, retrieved: Mapping[Span, Evidence], tokens: int
     `retrieved`: the run's passages.
     """
     if result.status is not ToolStatus.OK:
-        return Observation(shortened(result.message or str(result.status), LONGEST_MESSAGE))
+        return Observation(data(shortened(result.message or str(result.status), LONGEST_MESSAGE)))
     back = tuple(retrieved[span] for span in result.spans if span in retrieved)
     if not back:
         return Observation(data(value_of(result) or "Nothing was found."))

@@ -28,6 +28,8 @@ class Card(Shape):
     description: str
     parameters: dict[str, Any]
     """JSON schema of its arguments."""
+    foreign: bool = False
+    """True: a stranger wrote description and schema."""
 
 
 class Piece(Shape):
