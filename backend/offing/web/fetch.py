@@ -7,14 +7,14 @@ environment. What a page says is data for whoever asked: nothing here acts on it
 import asyncio
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from email.message import Message
 from http import HTTPStatus
-from typing import Any, cast
 
 import httpcore
 
+from offing.web.connecting import Barred, GuardedNetwork
 from offing.web.guard import Guard
 from offing.web.url import Refused, Target, followed, target_of
 
@@ -61,40 +61,6 @@ class Fetched:
     body: bytes
 
 
-class _Barred(Exception):
-    """The guard's refusal, carried through the connection pool."""
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.problem)
-        self.refused = refused
-
-
-class _Guarded(httpcore.AsyncNetworkBackend):
-    """Connects where the guard says, and nowhere else."""
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-        self._network = cast(httpcore.AsyncNetworkBackend, httpcore.AnyIOBackend())
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109  # the interface's own
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        found = await self._guard.addresses(host, port)
-        if isinstance(found, Refused):
-            raise _Barred(found)
-        for place in found[:-1]:
-            try:
-                return await self._network.connect_tcp(place, port, timeout, local_address, socket_options)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout):
-                continue
-        return await self._network.connect_tcp(found[-1], port, timeout, local_address, socket_options)
-
-
 @dataclass(slots=True)
 class Fetcher:
     """Fetches pages. Use it as a context: `async with Fetcher(guard) as web`."""
@@ -107,7 +73,10 @@ class Fetcher:
 
     def __post_init__(self) -> None:
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=self.trusted, max_connections=20, keepalive_expiry=5.0, network_backend=_Guarded(self.guard)
+            ssl_context=self.trusted,
+            max_connections=20,
+            keepalive_expiry=5.0,
+            network_backend=GuardedNetwork(self.guard),
         )
 
     async def __aenter__(self) -> "Fetcher":
@@ -123,7 +92,7 @@ class Fetcher:
                 return await self._followed(url)
         except TimeoutError:
             return Refused(f"The page did not arrive within {self.limits.seconds:g} seconds.")
-        except _Barred as barred:
+        except Barred as barred:
             return barred.refused
         except (httpcore.TimeoutException, httpcore.NetworkError):
             return Refused("The server cannot be reached.")
