@@ -13,6 +13,7 @@ from offing.core import trajectory
 from offing.core.citation import check
 from offing.core.evidence import EvidenceBook
 from offing.core.model import Answer, Attempt, EngineChoice, EngineFailure, FailureKind
+from offing.core.provenance import label_in
 from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import RunStatus, StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
@@ -156,7 +157,7 @@ class SliceContext:
         draft = _used(call, outcome, key, turn, int((time.monotonic() - began) * 1000))
         (step,) = await self._recorder.append(draft)
         if self._evidence is not None:
-            self._evidence.add(outcome.content)
+            self._evidence.add(outcome.content, outcome.label)
         return result_of(step)
 
     async def record(self, *drafts: StepDraft) -> None:
@@ -322,7 +323,7 @@ class SliceContext:
             async with self._reading() as connection:
                 stored = await steps.last_of_kind(connection, self._run.id, StepKind.TOOL, 10_000)
             for step in (*stored, *self._recorder.recollection.own(StepKind.TOOL)):
-                book.add(step.payload["content"])
+                book.add(step.payload["content"], label_in(step.payload))
             self._evidence = book
         return self._evidence
 
@@ -421,6 +422,7 @@ def _used(call: ToolCall, outcome: Outcome, key: CallKey, turn: int, ms: int) ->
         "content": outcome.content,
         "message": outcome.message,
         "spans": [{"artefact": str(s.artefact), "start": s.start, "end": s.end} for s in outcome.spans],
+        **outcome.label.as_json(),
     }
     ok = outcome.status is ToolStatus.OK
     return StepDraft(

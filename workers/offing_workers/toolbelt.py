@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from offing.core.errors import InvalidInput, NotFound, Unavailable
 from offing.core.policy import Decision, Policy, decide
+from offing.core.provenance import NOBODY, PLATFORM, Label, observation
 from offing.core.step import CallKey
 from offing.core.tool import Effect, Span, ToolOutput, ToolSpec, ToolStatus
 from offing.sdk import ToolCall
@@ -35,6 +36,8 @@ class Outcome:
     spans: tuple[Span, ...] = ()
     rule: str = ""
     """The policy rule that decided. Empty: it was not asked."""
+    label: Label = NOBODY
+    """Where content and message came from, by the tool that really ran."""
 
 
 class Toolbelt:
@@ -96,9 +99,12 @@ class Toolbelt:
                 output = await _answered(tool, args, replace(self._scope, idempotency_key=name))
         except TimeoutError:
             message = f"{spec.name} did not finish within {spec.timeout_seconds:g} seconds."
-            return Outcome(ToolStatus.TIMEOUT, message, spec.verb, message=message, rule=decision.rule)
+            return Outcome(ToolStatus.TIMEOUT, message, spec.verb, message=message, rule=decision.rule, label=PLATFORM)
         except (ToolFailed, InvalidInput, NotFound) as error:
-            return Outcome(ToolStatus.FAILED, str(error), spec.verb, message=str(error), rule=decision.rule)
+            label = observation(spec, {})
+            return Outcome(
+                ToolStatus.FAILED, str(error), spec.verb, message=str(error), rule=decision.rule, label=label
+            )
         return _done(spec, output, decision)
 
 
@@ -122,23 +128,24 @@ def _done(spec: ToolSpec, output: ToolOutput, decision: Decision) -> Outcome:
         detail=output.detail,
         spans=output.spans,
         rule=decision.rule,
+        label=observation(spec, output.content),
     )
 
 
 def _invalid(name: str, message: str) -> Outcome:
-    return Outcome(ToolStatus.INVALID, f"{name or 'tool'}: {message}", "failed", message=message)
+    return Outcome(ToolStatus.INVALID, f"{name or 'tool'}: {message}", "failed", message=message, label=PLATFORM)
 
 
 def _denied(spec: ToolSpec, decision: Decision) -> Outcome:
     message = f"{spec.name} is not allowed: {decision.reason}"
-    return Outcome(ToolStatus.DENIED, message, "failed", message=message, rule=decision.rule)
+    return Outcome(ToolStatus.DENIED, message, "failed", message=message, rule=decision.rule, label=PLATFORM)
 
 
 def _unknown(spec: ToolSpec) -> Outcome:
     message = (
         f"A worker was lost while {spec.name} ran; whether it had its effect is not known, and it is not repeated."
     )
-    return Outcome(ToolStatus.UNKNOWN_OUTCOME, message, "failed", message=message)
+    return Outcome(ToolStatus.UNKNOWN_OUTCOME, message, "failed", message=message, label=PLATFORM)
 
 
 def _complaint(error: ValidationError) -> str:

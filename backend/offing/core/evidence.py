@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
+from offing.core import provenance
+from offing.core.provenance import NOBODY, Label
 from offing.core.report import Evidence
 from offing.core.tool import Span
 
@@ -18,12 +20,12 @@ class EvidenceBook:
     def __init__(self) -> None:
         self._by_span: dict[Span, Evidence] = {}
 
-    def add(self, content: Mapping[str, Any]) -> None:
-        """Take the passages of one observation; those already known keep their ids."""
+    def add(self, content: Mapping[str, Any], label: Label = NOBODY) -> None:
+        """Take the passages of one observation with that label; those already known keep their ids."""
         for passage in _passages(content):
             span = Span(UUID(str(passage["artefact"])), int(passage["start"]), int(passage["end"]))
             if span not in self._by_span:
-                self._by_span[span] = _evidence(f"E{len(self._by_span) + 1}", span, passage)
+                self._by_span[span] = _evidence(f"E{len(self._by_span) + 1}", span, passage, label)
 
     def latest(self, most: int) -> tuple[Evidence, ...]:
         """The last `most` pieces, oldest first."""
@@ -41,7 +43,7 @@ def _passages(content: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     return (content,) if "artefact" in content and "text" in content else content.get("passages") or ()
 
 
-def _evidence(id: str, span: Span, passage: Mapping[str, Any]) -> Evidence:
+def _evidence(id: str, span: Span, passage: Mapping[str, Any], label: Label) -> Evidence:
     return Evidence(
         id=id,
         span=span,
@@ -50,4 +52,5 @@ def _evidence(id: str, span: Span, passage: Mapping[str, Any]) -> Evidence:
         title=str(passage.get("title", "")),
         heading=str(passage.get("heading", "")),
         name=str(passage.get("name", "")),
+        label=provenance.passage(passage, label),
     )

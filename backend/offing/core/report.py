@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from offing.core.provenance import NOBODY, Label
 from offing.core.tool import Span
 
 
@@ -58,6 +59,8 @@ class Evidence:
     """The heading that the span stands under. Empty: none."""
     name: str = ""
     """The source's path within its folder, or the file's name."""
+    label: Label = NOBODY
+    """Where it came from, and how far it is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
