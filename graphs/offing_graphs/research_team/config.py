@@ -1,0 +1,13 @@
+"""What the flow can do without: how it is tried with and without its options."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Options of one variant."""
+
+    judge: bool = True
+    """Each observation of its own is judged, and what does not help is set aside."""
+    team: bool = True
+    """Parts are given to child runs where the run may have any. False: they are worked on one after the other."""

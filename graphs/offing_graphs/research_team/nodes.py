@@ -1,0 +1,181 @@
+"""The graph's nodes. Each asks whether to stop, makes the same calls for the same state, and returns ids and counters.
+
+A part is worked on by a loop of its own and closed by its verifier or by its share of the turns; the whole question is
+verified after the last part, and worked on further where something is missing.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from offing.sdk import EngineFailure, RunContext, StopReason, ToolCall, ToolResult
+from offing_graphs.agentflow import memory
+from offing_graphs.agentflow.extractive import model_free_report
+from offing_graphs.agentflow.reading import output_of
+from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.parts.ending import NO_MODEL, halted, reason_of
+from offing_graphs.parts.findings import brought_back
+from offing_graphs.parts.judge import judged
+from offing_graphs.parts.shapes import Plan, WriterInput
+from offing_graphs.research_team import roles
+from offing_graphs.research_team.config import Config
+from offing_graphs.research_team.reading import Table, of_part, past, read
+from offing_graphs.research_team.state import State
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+Update = dict[str, Any]
+
+
+class Nodes:
+    """The nodes of one variant."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    async def plan(self, state: State, runtime: "Runtime[Any]") -> Update:
+        """The question in parts. One part is the question itself."""
+        ctx: RunContext = runtime.context
+        if reason := halted(ctx, state["turn"], begins_turn=True):
+            return {"stop": reason}
+        heard = await _newest_message(ctx, state["heard"])
+        table = await read(ctx, state, heard=heard)
+        reply = await ctx.call(roles.LEAD, AnalystInput(**table.case(), tools=table.cards))
+        if isinstance(reply, EngineFailure):
+            return {"stop": reason_of(reply), "heard": heard}
+        count = len(reply.output.sub_questions)
+        return {"analysis": reply.seq, "heard": heard, "parts": count, "part": 1 if count == 1 else 0}
+
+    async def planner(self, state: State, runtime: "Runtime[Any]") -> Update:
+        """The next step on the current part, as the first of a turn."""
+        ctx: RunContext = runtime.context
+        if reason := halted(ctx, state["turn"], begins_turn=True):
+            return {"stop": reason}
+        turn = state["turn"] + 1
+        await ctx.begin_turn(turn)
+        table = of_part(await read(ctx, state, before=turn), state)
+        given = PlannerInput(
+            **table.seen(),
+            tools=table.cards,
+            verdict=table.verdict,
+            past=await past(ctx, state, turn),
+            turn=turn,
+            remaining=ctx.run.budget.turns - state["turn"],
+        )
+        reply = await ctx.call(roles.PLANNER, given, turn=turn)
+        if isinstance(reply, EngineFailure):
+            return {"turn": turn, "stop": reason_of(reply)}
+        return {"turn": turn, "plan": reply.seq}
+
+    async def executor(self, state: State, runtime: "Runtime[Any]") -> Update:
+        """One validated tool call, judged, and its record in the run's memory."""
+        ctx: RunContext = runtime.context
+        turn = state["turn"]
+        if reason := halted(ctx, turn):
+            return {"stop": reason}
+        table = of_part(await read(ctx, state, before=turn), state)
+        plan = output_of((await ctx.fetch([state["plan"]]))[0], Plan)
+        call = await _command(ctx, table, plan, turn)
+        if isinstance(call, EngineFailure):
+            return {"stop": reason_of(call)}
+        result = await ctx.use(call, turn=turn)
+        failed = await self._remembered(ctx, table, plan, result, turn)
+        return {"tool": result.seq, "stop": reason_of(failed) if failed else ""}
+
+    async def assess(self, state: State, runtime: "Runtime[Any]") -> Update:
+        """Whether this part has what it needs, or has had its share; then the next one."""
+        ctx: RunContext = runtime.context
+        if reason := halted(ctx, state["turn"]):
+            return {"stop": reason}
+        table = await read(ctx, state, before=state["turn"] + 1)
+        reply = await ctx.call(
+            roles.VERIFIER, _verifying(ctx, of_part(table, state), state["turn"]), turn=state["turn"]
+        )
+        heard = await _newest_message(ctx, state["heard"])
+        if isinstance(reply, EngineFailure):
+            return {"stop": reason_of(reply), "heard": heard}
+        share = _share(ctx.run.budget.turns - state["since"], len(table.parts) - state["part"])
+        if reply.output.stop or state["turn"] - state["since"] >= share:
+            return {"part": state["part"] + 1, "since": state["turn"], "verdict": 0, "heard": heard}
+        return {"verdict": reply.seq, "heard": heard}
+
+    async def verify(self, state: State, runtime: "Runtime[Any]") -> Update:
+        """Whether all that was brought together is enough for the question as a whole."""
+        ctx: RunContext = runtime.context
+        if reason := halted(ctx, state["turn"]):
+            return {"stop": reason}
+        table = await read(ctx, state, before=state["turn"] + 1)
+        reply = await ctx.call(roles.VERIFIER, _verifying(ctx, table, state["turn"]), turn=state["turn"])
+        heard = await _newest_message(ctx, state["heard"])
+        if isinstance(reply, EngineFailure):
+            return {"stop": reason_of(reply), "heard": heard}
+        spoken_to = heard > state["heard"]
+        stop = _ending(reply.output) if reply.output.stop and not spoken_to else ""
+        return {"verdict": reply.seq, "heard": heard, "stop": stop}
+
+    async def write(self, state: State, runtime: "Runtime[Any]") -> Update:
+        """The report, whatever ended the run; its delivery is the run's last act."""
+        ctx: RunContext = runtime.context
+        table = await read(ctx, state)
+        reason = _final_reason(table, StopReason(state["stop"]))
+        given = WriterInput(**table.seen(), reason=reason)
+        if reason in NO_MODEL or not table.found:
+            await ctx.deliver(model_free_report(given), reason)
+            return {"stop": reason}
+        reply = await ctx.call(roles.GENERATOR, given)
+        if isinstance(reply, EngineFailure):
+            reason = reason_of(reply)
+            await ctx.deliver(model_free_report(given.model_copy(update={"reason": reason})), reason)
+            return {"stop": reason}
+        await ctx.deliver(reply.output, reason)
+        return {"stop": reason}
+
+    async def _remembered(
+        self, ctx: RunContext, table: Table, plan: Plan, result: ToolResult, turn: int
+    ) -> EngineFailure | None:
+        """Record what a call did and found. A failure: nobody could judge it."""
+        back = brought_back(result, await ctx.evidence(memory.SEEN))
+        known = {id for record in table.memory for id in record.evidence}
+        fresh = sum(e.id not in known for e in back)
+        await ctx.record(memory.step_of(memory.record_of(plan, result, back, fresh, turn, table.verdict)))
+        if not self._config.judge:
+            return None
+        reply = await judged(ctx, table.question, plan.sub_goal, result, back, turn)
+        return reply if isinstance(reply, EngineFailure) else None
+
+
+async def _command(ctx: RunContext, table: Table, plan: Plan, turn: int) -> ToolCall | EngineFailure:
+    """The executor's call. An unknown tool is passed on as it is, to be refused and recorded."""
+    card = next((c for c in table.cards if c.name == plan.tool), None)
+    if card is None:
+        return ToolCall(plan.tool, {})
+    given = ExecutorInput(question=table.question, plan=plan, tool=card, memory=table.memory, evidence=table.evidence)
+    reply = await ctx.call(roles.EXECUTOR, given, turn=turn)
+    return reply if isinstance(reply, EngineFailure) else ToolCall(reply.output.tool, dict(reply.output.args))
+
+
+def _verifying(ctx: RunContext, table: Table, turn: int) -> VerifierInput:
+    return VerifierInput(**table.seen(), tools=table.cards, turn=turn, remaining=ctx.run.budget.turns - turn)
+
+
+def _share(turns: int, parts: int) -> int:
+    """Turns of one of so many parts that are left; at least one."""
+    return max(1, turns // max(1, parts))
+
+
+async def _newest_message(ctx: RunContext, after: int) -> int:
+    messages = await ctx.messages(after)
+    return messages[-1].seq if messages else after
+
+
+def _ending(verdict: Verdict) -> StopReason:
+    """What a stop means: nothing is answered when the verifier says so of every part."""
+    nothing = bool(verdict.coverage) and not any(c.covered for c in verdict.coverage)
+    return StopReason.NOTHING_FOUND if nothing else StopReason.ANSWERED
+
+
+def _final_reason(table: Table, reason: StopReason) -> StopReason:
+    """The reason as the report states it: a run that looked and has nothing says so."""
+    looked = any(record.status == "ok" for record in table.memory)
+    if not table.found and looked and reason in {StopReason.ANSWERED, StopReason.TURN_LIMIT}:
+        return StopReason.NOTHING_FOUND
+    return reason
