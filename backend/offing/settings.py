@@ -87,6 +87,10 @@ class Settings(BaseSettings):
     brave_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("BRAVE_API_KEY"))] = None
     graphs: str = ""
     """More graphs than the installed ones, as `module:name,module:name`; for authors and tests."""
+    graph_paths: str = ""
+    """OFFING_GRAPH_PATHS: folders with graphs that are not installed, separated as in PATH. Empty: none."""
+    graph_reload: bool = False
+    """OFFING_GRAPH_RELOAD: whether a folder that changes is loaded anew for new runs; `offing dev` sets it."""
 
 
 BARE = frozenset(("BRAVE_API_KEY", "DATABASE_URL", "REDIS_URL", "SEARXNG_URL", "TAVILY_API_KEY"))

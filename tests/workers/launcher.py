@@ -5,10 +5,12 @@ would, unless LAUNCH_SAFELY is set.
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import offing_workers.slice
 from offing.core.tool import Effect, ToolOutput, ToolSpec
+from offing.sdk import OwnTool
 from offing.tools import Tool, registry
 from offing.tools.tool import ToolArgs, ToolScope
 from offing_workers import app
@@ -33,8 +35,8 @@ def _write(line: str) -> None:
         file.write(line)
 
 
-def with_launch(world: str, *, web: bool) -> tuple[Tool, ...]:
-    return (*registry(world, web=web), Launch())
+def with_launch(world: str, *, web: bool, own: Sequence[OwnTool] = ()) -> tuple[Tool, ...]:
+    return (*registry(world, web=web, own=own), Launch())
 
 
 if __name__ == "__main__":

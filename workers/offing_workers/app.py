@@ -63,10 +63,10 @@ def serve(settings: Settings, database_url: str, redis_url: str) -> None:
     """Work until told to stop."""
 
     def begin(**_: Any) -> None:
-        from offing.services.graphs import installed
+        from offing.services.graphs import available
 
         global process
-        process = WorkerProcess(settings, installed(settings.graphs), database_url, redis_url)
+        process = WorkerProcess(settings, available(settings), database_url, redis_url)
         process.start()
         gc.freeze()  # what is loaded by now stays, and is not looked through again
         gc.set_threshold(*COLLECT_AFTER)

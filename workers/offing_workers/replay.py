@@ -20,6 +20,7 @@ from offing.core.errors import Conflict, InvalidInput, OffingError
 from offing.core.evidence import EvidenceBook
 from offing.core.model import EngineChoice, EngineFailure, FailureKind, Message
 from offing.core.policy import policy_of
+from offing.core.provenance import label_in
 from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import RunStatus, Spent, StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
@@ -27,7 +28,9 @@ from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import Fracture
 from offing.sdk import Graph, Role, RoleReply, RunView, ToolCall
 from offing.sdk.observation import result_of
+from offing.sdk.tool import OwnTool
 from offing.sdk.values import Input, Output
+from offing.services.graphs import at_version, own_tools
 from offing.services.library import texts_of
 from offing.storage import reports, runs, steps, stretches, trajectories
 from offing.storage.pool import Database
@@ -93,16 +96,16 @@ async def replayed(database: Database, tenant: UUID, run: UUID, graphs: Mapping[
     row = record.row
     if not row.terminal:
         raise Conflict("The run has not ended.", "Wait for it, or cancel it first.")
-    graph = graphs.get(row.graph)
-    if graph is None or graph.version != row.graph_version:
+    graph = at_version(graphs, row.graph, row.graph_version)
+    if graph is None:
         wanted = f"run {run} was made by {row.graph} {row.graph_version[:12]}, which is not installed here"
         raise InvalidInput("RUN", wanted, "Replay it where that version of the graph is.")
-    context = ReplayContext(record, database, tenant, None)
+    context = ReplayContext(record, database, tenant, None, own_tools(graph))
     first = await _attempt(graph, context)
     if first.same or row.stop_reason not in UNRECORDED_STOPS:
         return first
     for look in range(context.looks - 1, max(-1, context.looks - 1 - LOOKS), -1):
-        again = await _attempt(graph, ReplayContext(record, database, tenant, look))
+        again = await _attempt(graph, ReplayContext(record, database, tenant, look, own_tools(graph)))
         if again.same:
             return again
     return first
@@ -139,9 +142,11 @@ async def _attempt(graph: Graph, context: "ReplayContext") -> Replayed:
 class ReplayContext:
     """`RunContext` over a record. `stop_at`: the look at `stop` from which the recorded reason shows; None: never."""
 
-    def __init__(self, record: Record, database: Database, tenant: UUID, stop_at: int | None) -> None:
+    def __init__(
+        self, record: Record, database: Database, tenant: UUID, stop_at: int | None, own: Sequence[OwnTool] = ()
+    ) -> None:
         self.history, self._database, self._tenant, self._stop_at = record, database, tenant, stop_at
-        row = record.row
+        row, self._own = record.row, own
         self._run = RunView(row.id, row.question, record.earlier, row.budget, row.seed)
         self._journal, self._by_seq = record.keyed, {step.seq: step for step in record.steps}
         self._first = min((key.superstep for key in self._journal), default=0)
@@ -162,7 +167,7 @@ class ReplayContext:
         policy = policy_of(self.history.row.policy)
         allowed = {rule.tool for rule in policy.rules if rule.effect == "allow"} if policy else set[str]()
         scope = self.history.row.scope
-        known = registry(str(scope.get("world", "")), web=bool(scope.get("web")))
+        known = registry(str(scope.get("world", "")), web=bool(scope.get("web")), own=self._own)
         return tuple(tool.spec for tool in known if tool.spec.name in allowed)
 
     @property
@@ -197,7 +202,7 @@ class ReplayContext:
         step = self._next(f"the tool {call.tool}", {StepKind.TOOL})
         self._same("tool", step.payload["tool"], call.tool)
         self._same("arguments", step.payload["args"], _plain(call.args))
-        self._book.add(step.payload["content"])
+        self._book.add(step.payload["content"], label_in(step.payload))
         return result_of(step)
 
     async def record(self, *drafts: StepDraft) -> None:

@@ -21,6 +21,7 @@ from offing.core.run import TERMINAL, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
 from offing.services import prompt_library
+from offing.services.graphs import at_version, own_tools
 from offing.services.library import LibraryScope, library_port
 from offing.services.pages import Pages
 from offing.services.reach import Reach
@@ -144,8 +145,8 @@ class Slice:
             row = await runs.by_id(connection, self._fence.run)
             if (row.fence, row.status) != (self._fence.number, RunStatus.RUNNING):
                 raise Fenced(str(self._fence.run), self._fence.number)
-            graph = self._graphs.get(row.graph)
-            if graph is None or graph.version != row.graph_version:
+            graph = at_version(self._graphs, row.graph, row.graph_version)
+            if graph is None:
                 return await self._wait_for_version(connection, row)
             self._at_exit, self._is_rollout = row.durability == "exit", row.kind == "rollout"
             saver = FencedSaver(
@@ -199,7 +200,7 @@ class Slice:
             row.engines,
             self._hold,
             self._recorder,
-            self._toolbelt(row, used),
+            self._toolbelt(row, used, graph),
             self._database,
             self._viewers,
             turns_per_slice=self._limits.turns,
@@ -209,7 +210,7 @@ class Slice:
             advice=await prompt_library.advice(connection, row),
         )
 
-    def _toolbelt(self, row: RunRow, used: Mapping[str, int]) -> Toolbelt:
+    def _toolbelt(self, row: RunRow, used: Mapping[str, int], graph: Graph) -> Toolbelt:
         collections = tuple(row.scope.get("collections", ()))
         sources = tuple(UUID(str(s)) for s in row.scope.get("sources", ()))
         library = library_port(self._database, self._fence.tenant, LibraryScope(collections, sources))
@@ -217,7 +218,7 @@ class Slice:
         web, tenant = bool(row.scope.get("web")), self._fence.tenant
         port = Pages(self._database, tenant, self._reach) if web and self._reach else None
         scope = ToolScope(tenant, row.id, "", library, collections, sources, world, port)
-        tools = {tool.spec.name: tool for tool in registry(world, web=web)}
+        tools = {tool.spec.name: tool for tool in registry(world, web=web, own=own_tools(graph))}
         return Toolbelt(tools, policy_of(row.policy), scope, self._database, self._recorder, used)
 
     async def _announce(self) -> None:

@@ -40,7 +40,7 @@ async def assembled(settings: Settings) -> AsyncGenerator[Parts]:
     app_url, redis_url = app_address(settings), redis_address(settings)
     async with Database(app_url, most=settings.pool_size) as database, BusHints(redis_url) as hints:
         hurried = HurriedHints(hints)
-        installed = graphs.installed(settings.graphs)
+        installed = graphs.available(settings)
         yield Parts(
             settings=settings,
             database=database,

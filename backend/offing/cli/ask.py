@@ -23,7 +23,7 @@ from offing.local.servers import Servers
 from offing.local.stack import working_stack
 from offing.models.discover import default_choice, engine_named, role_choices
 from offing.sdk import Graph
-from offing.services.graphs import installed, named
+from offing.services.graphs import available, named
 from offing.services.library import ingest_folder
 from offing.services.runs import RunRequest, submit
 from offing.settings import Settings, load_settings
@@ -51,7 +51,7 @@ def run(wanted: Wanted, as_json: bool) -> int:
     """0: a report was written, complete or partial. 1: the run failed or found nothing to cite."""
     settings, progress = load_settings(), Progress(sys.stderr)
     _check(wanted)
-    graph = named(installed(settings.graphs), wanted.graph)
+    graph = named(available(settings), wanted.graph)
     engines = engines_of(wanted.engines, graph)
     with progress, working_stack(settings, hooks(), say=progress.say) as servers:
         return asyncio.run(_ask(wanted, graph, engines, servers, settings, progress, as_json))

@@ -18,7 +18,7 @@ from offing.core.prompt_library import CASES, EXPERIENCES, Library, library_of
 from offing.local.stack import working_stack
 from offing.models.discover import default_choice, engine_named
 from offing.services import learning, policies, prompt_library, training
-from offing.services.graphs import installed
+from offing.services.graphs import available
 from offing.services.learning import Gate, Wanted
 from offing.settings import load_settings
 from offing.storage.migrate import LOCAL_TENANT
@@ -115,7 +115,7 @@ def learn(
 
 
 async def _created(database: Database, wanted: Wanted) -> JobRow:
-    job, _ = await learning.create(database, LOCAL_TENANT, wanted, installed(load_settings().graphs))
+    job, _ = await learning.create(database, LOCAL_TENANT, wanted, available(load_settings()))
     return job
 
 

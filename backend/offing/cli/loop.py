@@ -23,7 +23,7 @@ from offing.local.servers import Servers
 from offing.local.stack import ENGINE, worker_processes, working_stack
 from offing.models.credentials import Destination
 from offing.services import training
-from offing.services.graphs import installed
+from offing.services.graphs import available
 from offing.settings import Settings, load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -98,7 +98,7 @@ def loop_room(
 
     key = settings.engine_key
     engine = OurEngine(Destination(settings.engine_url or "", key.get_secret_value() if key else ""))
-    collector = Collector(database, hints, installed(settings.graphs), engine, settings.slice_turns)
+    collector = Collector(database, hints, available(settings), engine, settings.slice_turns)
     room = replace(room_of(database, settings, told), collect=collector.collected)
 
     async def run(job: UUID) -> JobRow:

@@ -22,7 +22,7 @@ from offing.local.stack import working_stack
 from offing.models.credentials import ENGINE_KEY, Destination
 from offing.sdk import Graph
 from offing.services import policies, promotion, tasks
-from offing.services.graphs import installed, named
+from offing.services.graphs import available, named
 from offing.services.promotion import Frozen
 from offing.services.training_gate import Rules, Verdict
 from offing.settings import load_settings
@@ -120,7 +120,7 @@ async def _tidied(database: Database, servers: list[Destination], name: str, ref
 
 def evaluate(wanted: Evaluation, as_json: bool) -> int:
     settings, progress = load_settings(), Progress(sys.stderr)
-    graph = named(installed(settings.graphs), wanted.graph)
+    graph = named(available(settings), wanted.graph)
     with progress, working_stack(settings, hooks(), say=progress.say) as servers:
         id = asyncio.run(_evaluate(wanted, graph, servers, progress))
     if as_json:

@@ -28,7 +28,7 @@ from offing.local.stack import worker_processes, working_stack
 from offing.models.discover import default_choice
 from offing.sdk import Graph
 from offing.services import rollouts, tasks
-from offing.services.graphs import installed, named
+from offing.services.graphs import available, named
 from offing.services.rollouts import BatchRequest, ScorerSpec, SeenBatch
 from offing.services.tasks import Drawn, TaskSpec
 from offing.settings import Settings, load_settings
@@ -80,7 +80,7 @@ def run(wanted: Wanted, as_json: bool) -> int:
     settings, progress = load_settings(), Progress(sys.stderr)
     if not 0 <= wanted.turns <= 2048:
         raise InvalidInput("--turns", f"{wanted.turns} is out of range", "Use 0 to 2048.")
-    graph = named(installed(settings.graphs), wanted.graph)
+    graph = named(available(settings), wanted.graph)
     engines = chosen(wanted.engines, wanted.policies, graph)
     scorers = [scorer_of(text) for text in wanted.scorers] or None
     specs, ours = _tasks(wanted), status(settings).pid is None

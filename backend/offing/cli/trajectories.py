@@ -153,11 +153,11 @@ def show(run: str, *, turn: int | None = None, json: Json = False) -> int:
 @app.command
 def replay(run: str, *, json: Json = False) -> int:
     """Run the graph again on its record, without any model or tool. Exit 1: it did something else, which is told."""
-    from offing.services.graphs import installed
+    from offing.services.graphs import available
     from offing.settings import load_settings
     from offing_workers.replay import Replayed, replayed
 
-    graphs = installed(load_settings().graphs)
+    graphs = available(load_settings())
 
     async def work(database: Database) -> Replayed:
         return await replayed(database, LOCAL_TENANT, await find_run(database, run), graphs)

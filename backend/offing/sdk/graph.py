@@ -10,6 +10,9 @@ from offing.sdk.context import RunView
 from offing.sdk.role import Role
 from offing.sdk.tool import OwnTool
 
+HASHED = frozenset({".py", ".txt", ".toml"})
+"""Ends of the names of files that make up a graph; others are no part of it."""
+
 
 def content_hash(*folders: Path) -> str:
     """SHA-256 over the names and bytes of a graph's Python and prompt files, those it shares included: what a run pins.
@@ -18,7 +21,7 @@ def content_hash(*folders: Path) -> str:
     """
     digest = hashlib.sha256()
     for folder in folders:
-        for path in sorted(p for p in folder.rglob("*") if p.suffix in {".py", ".txt", ".toml"}):
+        for path in sorted(p for p in folder.rglob("*") if p.suffix in HASHED):
             digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -52,9 +52,9 @@ def tool(
 ) -> Callable[[Work], OwnTool]:
     """Make a tool of an async function: its name, its docstring and the type of its first argument declare it.
 
-    `verb`: the word in a timeline; empty: the first word of the function's name. `effect`: anything but `PURE` is refused
-    by a run's policy until the operator allows it. `untrusted`: False only for results in which nothing comes from
-    outside. Raises InvalidInput for a function that cannot be a tool.
+    `verb`: the word in a timeline; empty: the first word of the function's name. `effect`: anything but `PURE` is
+    refused by a run's policy until the operator allows it. `untrusted`: False only for results in which nothing comes
+    from outside. Raises InvalidInput for a function that cannot be a tool.
     """
 
     def made(work: Work) -> OwnTool:

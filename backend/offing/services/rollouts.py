@@ -15,13 +15,14 @@ import orjson
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineChoice
-from offing.core.policy import default_policy, policy_hash
+from offing.core.policy import policy_hash
 from offing.core.run import Budget
 from offing.scorers import named as scorer_named
 from offing.sdk import Graph
 from offing.services import graphs as catalogue
 from offing.services import policies
 from offing.services.runs import engines_for
+from offing.services.tool_rules import starting_policy
 from offing.storage import groups, rewards, rollouts, runs, tasks
 from offing.storage.groups import BatchRow, GroupFilter, GroupRow, NewGroup, NewMember, Pinned, Progress
 from offing.storage.pool import Database
@@ -311,7 +312,7 @@ def _pinned(
     scorers: list[dict[str, Any]],
     slice_turns: int,
 ) -> Pinned:
-    policy = default_policy()
+    policy = starting_policy(graph)
     fits = request.budget.turns <= slice_turns
     return Pinned(
         graph=graph.name,

@@ -15,13 +15,14 @@ import orjson
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineChoice, answering, parse_engine
-from offing.core.policy import Policy, default_policy, policy_hash
+from offing.core.policy import policy_hash
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shortened
 from offing.models.engine import ENGINES
 from offing.sdk import Graph
 from offing.services import graphs as catalogue
 from offing.services import policies
+from offing.services.tool_rules import starting_policy
 from offing.storage import runs, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow
@@ -195,7 +196,7 @@ async def _tell(hints: Hints, tenant: UUID, run: RunRow, new: list[Step]) -> Non
 
 
 def _new_run(request: RunRequest, graph: Graph, engines: Mapping[str, EngineChoice], digest: str) -> NewRun:
-    policy: Policy = default_policy(web=bool(request.scope.get("web")))
+    policy = starting_policy(graph, web=bool(request.scope.get("web")))
     return NewRun(
         id=new_id(),
         thread=request.thread or new_id(),

@@ -1,13 +1,20 @@
 """The tools that graphs may call. `registry()` returns them; none knows storage, journal or policy."""
 
+from collections.abc import Sequence
+
+from offing.sdk.tool import OwnTool
 from offing.tools.tool import Tool
 
 
-def registry(world: str = "", *, web: bool = False) -> tuple[Tool, ...]:
+def registry(world: str = "", *, web: bool = False, own: Sequence[OwnTool] = ()) -> tuple[Tool, ...]:
     """The tools that a run may know: those that come with the platform, or its world's instead. Empty: in no world.
 
-    `web`: those that reach the web, too.
+    `web`: those that reach the web, too. `own`: tools that the run's graph brings along, wherever it runs.
     """
+    if own:
+        from offing.tools.own import Own
+
+        return (*registry(world, web=web), *map(Own, own))
     if world:
         from offing.tools.world_tools import world_tools
 
@@ -26,4 +33,11 @@ def _web_tools() -> tuple[Tool, ...]:
     return (WebSearch(), FetchPage())
 
 
-__all__ = ["Tool", "registry"]
+def reserved() -> frozenset[str]:
+    """Names that no own tool may have."""
+    from offing.tools.world_tools import world_tools
+
+    return frozenset(tool.spec.name for tool in (*registry(web=True), *world_tools())) | {"run_python"}
+
+
+__all__ = ["Tool", "registry", "reserved"]

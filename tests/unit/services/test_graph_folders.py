@@ -1,0 +1,175 @@
+"""Graphs in folders: found, kept apart by version, loaded anew, and never mixed up."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from offing.core.errors import InvalidInput
+from offing.sdk import Graph
+from offing.services.graphs import Catalogue, at_version, named, own_tools
+from offing.services.tool_rules import starting_policy
+
+PROJECT = """
+[project]
+name = "harbour"
+
+[project.entry-points."offing.graphs"]
+harbour = "harbour:graph"
+"""
+
+INIT = """
+from harbour.words import word
+from offing.sdk import Graph
+
+def later():
+    import harbour.words
+    from . import words
+    assert harbour.words is words
+    return words.word
+
+graph = Graph("harbour", word, "", "any", later, lambda _: {}, ())
+"""
+
+TOOL = """
+from offing.sdk import ToolArgs, ToolOutput, tool, Effect
+
+class Args(ToolArgs, frozen=True):
+    n: int
+
+@tool()
+async def %s(args: Args) -> ToolOutput:
+    "Doubles."
+    return ToolOutput({"n": args.n * 2}, "doubled")
+
+@tool(effect=Effect.IDEMPOTENT)
+async def announce(args: Args, key: str) -> ToolOutput:
+    "Tells the world."
+    return ToolOutput({}, key)
+"""
+
+
+def written(folder: Path, word: str = "first") -> Path:
+    (folder / "harbour").mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(PROJECT)
+    (folder / "harbour/__init__.py").write_text(INIT)
+    (folder / "harbour/words.py").write_text(f'word = "{word}"\n')
+    return folder
+
+
+def with_tool(folder: Path, name: str = "double") -> Path:
+    written(folder)
+    (folder / "harbour/tools.py").write_text(TOOL % name)
+    changed = INIT.replace(", ())", f", (), tools=({name}, announce))")
+    (folder / "harbour/__init__.py").write_text(f"from harbour.tools import {name}, announce\n{changed}")
+    return folder
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+def catalogue(folder: Path, home: Path, *, reloads: bool = False) -> Catalogue:
+    return Catalogue(paths=str(folder), home=home, reloads=reloads, monotonic=Clock())
+
+
+def test_a_graph_is_found_in_a_folder_and_its_version_is_the_hash_of_its_files(tmp_path: Path) -> None:
+    one = catalogue(written(tmp_path / "a"), tmp_path / "home")["harbour"]
+    same = catalogue(written(tmp_path / "b"), tmp_path / "home")["harbour"]
+    other = catalogue(written(tmp_path / "c", "second"), tmp_path / "home")["harbour"]
+    assert one.version == same.version != other.version
+    assert (one.title, other.title) == ("first", "second")
+    assert "harbour" not in sys.modules
+
+
+def test_a_folder_of_projects_offers_all_of_them(tmp_path: Path) -> None:
+    written(tmp_path / "all/harbour")
+    assert set(catalogue(tmp_path / "all", tmp_path / "home")) == {"harbour"}
+
+
+def test_a_changed_folder_is_loaded_anew_and_its_old_version_stays_at_hand(tmp_path: Path) -> None:
+    graphs = catalogue(written(tmp_path / "a"), tmp_path / "home", reloads=True)
+    old = graphs["harbour"]
+    written(tmp_path / "a", "second")
+    new = graphs["harbour"]
+    assert (old.title, new.title) == ("first", "second")
+    assert (old.build(), new.build()) == ("first", "second")
+    assert at_version(graphs, "harbour", old.version) is old
+    assert at_version(graphs, "harbour", new.version) is new
+
+
+def test_a_version_outlives_the_process_that_loaded_it(tmp_path: Path) -> None:
+    old = catalogue(written(tmp_path / "a"), tmp_path / "home")["harbour"]
+    later = catalogue(written(tmp_path / "a", "second"), tmp_path / "home")
+    found = at_version(later, "harbour", old.version)
+    assert found is not None
+    assert (found.title, later["harbour"].title) == ("first", "second")
+    assert at_version(later, "harbour", "0" * 64) is None
+    assert at_version(later, "harbour", "../" * 21 + "a") is None
+
+
+def test_without_reload_a_folder_is_read_once(tmp_path: Path) -> None:
+    graphs = catalogue(written(tmp_path / "a"), tmp_path / "home")
+    written(tmp_path / "a", "second")
+    assert graphs["harbour"].title == "first"
+
+
+def test_broken_code_is_told_with_its_place_and_the_last_good_version_stays(tmp_path: Path) -> None:
+    graphs = catalogue(written(tmp_path / "a"), tmp_path / "home", reloads=True)
+    (tmp_path / "a/harbour/words.py").write_text("word = \n")
+    assert graphs["harbour"].title == "first"
+    assert f"{tmp_path / 'a/harbour/words.py'}:1: SyntaxError" in graphs.problem
+    (tmp_path / "a/harbour/words.py").write_text("word = 1 / 0\n")
+    assert graphs["harbour"].title == "first"
+    assert f"{tmp_path / 'a/harbour/words.py'}:1: ZeroDivisionError" in graphs.problem
+    written(tmp_path / "a", "mended")
+    assert (graphs["harbour"].title, graphs.problem) == ("mended", "")
+
+
+def test_a_copy_that_somebody_touched_is_made_again(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    version = catalogue(written(tmp_path / "a"), home)["harbour"].version
+    (home / "graphs" / version / "harbour/words.py").write_text('word = "forged"\n')
+    assert catalogue(tmp_path / "a", home)["harbour"].version == version
+    assert "forged" not in (home / "graphs" / version / "harbour/words.py").read_text()
+
+
+@pytest.mark.parametrize("what", ["nowhere", "empty", "no package", "not a graph"])
+def test_a_folder_that_cannot_be_used_names_the_remedy(tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "a"
+    if what == "empty":
+        folder.mkdir()
+    elif what == "no package":
+        written(folder)
+        (folder / "harbour/__init__.py").unlink()
+    elif what == "not a graph":
+        written(folder)
+        (folder / "harbour/__init__.py").write_text("graph = 3\n")
+    with pytest.raises(InvalidInput, match="--path"):
+        catalogue(folder, tmp_path / "home")
+
+
+def test_a_graph_s_own_tools_are_allowed_to_its_runs_if_they_only_read(tmp_path: Path) -> None:
+    graph = named(catalogue(with_tool(tmp_path / "a"), tmp_path / "home"), "harbour")
+    assert [tool.spec.name for tool in own_tools(graph)] == ["double", "announce"]
+    rules = {rule.tool: rule for rule in starting_policy(graph).rules if rule.effect == "allow"}
+    assert rules["double"].others
+    assert "announce" not in rules
+    other = Graph("other", "", "", "1", lambda: None, lambda _: {}, ())
+    assert "double" not in {rule.tool for rule in starting_policy(other).rules}
+
+
+def test_an_own_tool_cannot_take_the_name_of_the_platform_s(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="search_library"):
+        catalogue(with_tool(tmp_path / "a", "search_library"), tmp_path / "home")
+
+
+def test_a_tool_that_nobody_offers_is_refused_by_name() -> None:
+    lacking = Graph("lacking", "", "", "1", lambda: None, lambda _: {}, (), tools=("nowhere",))
+    with pytest.raises(InvalidInput, match="nowhere"):
+        Catalogue([lacking])
