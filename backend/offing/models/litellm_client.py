@@ -20,6 +20,7 @@ from offing.core.model import Usage
 from offing.models.litellm_failures import refusal_of
 from offing.models.litellm_request import Ask, Form, arguments, prompt_tokens_of, tokens_of
 from offing.models.role_call import Refusal
+from offing.sdk.native import NativeCall
 
 SELF_HOSTED = frozenset({"ollama", "ollama_chat", "hosted_vllm", "vllm", "lm_studio", "llamafile"})
 """Nobody bills for these, and asking litellm about them would ask their servers, in the middle of the event loop."""
@@ -37,6 +38,8 @@ class Reply:
     """The provider gave no usage; the figures are ours."""
     calls: int = 0
     """Tool calls made."""
+    native: tuple[NativeCall, ...] = ()
+    """The same, for a chat with tools; `text` is then what was said beside them."""
 
 
 async def complete(ask: Ask) -> Reply | Refusal:
@@ -128,6 +131,10 @@ def _reply(litellm: Any, ask: Ask, response: Any, *, billed: bool) -> Reply:
     calls: list[Any] = choice.message.tool_calls or []
     text: str = (calls[0].function.arguments if calls else choice.message.content) or ""
     usage = _usage(litellm, ask, response) if billed else estimated_usage(litellm, ask, text)
+    if ask.native is not None:
+        found = tuple(NativeCall(call.function.name or "", call.function.arguments or "") for call in calls)
+        said = (choice.message.content or "").replace("\x00", "")
+        return Reply(said, choice.finish_reason or "", usage, not billed, len(calls), found)
     return Reply(text.replace("\x00", ""), choice.finish_reason or "", usage, not billed, len(calls))
 
 

@@ -14,13 +14,14 @@ from decimal import Decimal
 from typing import Any
 
 from offing.core.model import Answer, EngineFailure, FailureKind, Unusable
-from offing.models.credentials import destination, key_variable
+from offing.models.credentials import Destination, destination, key_variable
 from offing.models.engine import RoleRequest
 from offing.models.forms import RoleForm, asked_form, ended_at, read, spans_of
 from offing.models.litellm_client import Reply, complete, estimated_usage, form_for, loaded, price
 from offing.models.litellm_request import (
     Ask,
     Form,
+    LitellmOptions,
     options_of,
     prompt_tokens_of,
     sampling_of,
@@ -30,6 +31,7 @@ from offing.models.metering import Booking
 from offing.models.retry import RetryPolicy
 from offing.models.role_call import Manners, Refusal, RoleCall, correction, cut_off
 from offing.models.structured import Schema, parse_output
+from offing.sdk.native import Native
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class LitellmEngine:
         assert not isinstance(options, EngineFailure)
         assert not isinstance(to, EngineFailure)
         assert not isinstance(own, EngineFailure)
+        if own is None and request.role.native is not None:
+            return await self._chatted(request, options, to, request.role.native)
         form: Form = "text"
         if own is None:
             form = options.form if options.form != "auto" else await form_for(request.choice.model)
@@ -62,6 +66,18 @@ class LitellmEngine:
             prompt = with_schema(prompt, form, json.dumps(schema, ensure_ascii=False))
         seconds = request.choice.timeout_seconds
         ask = Ask(request.choice, options, to, form, schema, prompt, request.seed, seconds)
+        return await self._run(request, own, ask)
+
+    async def _chatted(
+        self, request: RoleRequest, options: LitellmOptions, to: Destination, native: Native[Any, Any]
+    ) -> Answer | EngineFailure:
+        """A chat with the role's own tools, by the provider's own means; recorded in words."""
+        chat, prompt = native.chat(request.given), request.role.render(request.given)
+        seconds = request.choice.timeout_seconds
+        ask = Ask(request.choice, options, to, "native", {}, prompt, request.seed, seconds, native=chat)
+        return await self._run(request, None, ask)
+
+    async def _run(self, request: RoleRequest, own: RoleForm | None, ask: Ask) -> Answer | EngineFailure:
         manners = Manners(self.policy, self.sleep, self.draw, self.clock)
         return await RoleCall(_LitellmWire(request, own), request, manners).run(ask)
 
@@ -102,6 +118,8 @@ class _LitellmWire:
     def read(self, ask: Ask, reply: Reply) -> Any | Unusable:
         if reply.finish == "length":
             return cut_off(ask.choice.max_tokens)
+        if ask.native is not None and self.request.role.native is not None:
+            return self.request.role.native.read(reply.text, reply.native, self.request.given)
         if reply.calls > 1:
             return Unusable(f"There are {reply.calls} tool calls. Make exactly one.")
         if self.form is None:
@@ -109,7 +127,8 @@ class _LitellmWire:
         return read(self.form, reply.text, self.request)
 
     def again(self, ask: Ask, text: str, problem: Unusable) -> Ask:
-        return replace(ask, messages=ask.messages + correction(text, problem))
+        said = correction(text, problem)
+        return replace(ask, messages=ask.messages + said, corrections=ask.corrections + said)
 
     def sampled(self, ask: Ask, reply: Reply) -> None:
         """Providers give no token ids."""
@@ -120,6 +139,9 @@ class _LitellmWire:
             sampling["stream"] = True
         if reply.estimated:
             sampling["usage_estimated"] = True
+        if ask.native is not None and self.request.role.native is not None:
+            text = self.request.role.native.write(output)
+            return Answer(output, text, ask.choice.model, ask.messages, sampling)
         spans = spans_of(self.form, reply.text)
         return Answer(output, reply.text, ask.choice.model, ask.messages, sampling, spans=spans)
 

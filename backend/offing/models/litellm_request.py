@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from offing.core.model import EngineChoice, EngineFailure, FailureKind, Message
 from offing.models.credentials import Destination
 from offing.models.structured import Schema, strict_schema
+from offing.sdk.native import NativeChat
 
-Form = Literal["schema", "tool", "text"]
-"""How the answer's form is asked for: response_format, one forced tool, or words in the prompt."""
+Form = Literal["schema", "tool", "text", "native"]
+"""How the answer's form is asked for: response_format, one forced tool, words in the prompt, or a role's own tools."""
 
 TOOL = "answer"
 INTERACTIVE = frozenset({"github_copilot", "chatgpt", "codex"})
@@ -62,6 +63,10 @@ class Ask:
     """Within which the provider must have answered whole."""
     pieces: list[str] = field(default_factory=list[str])
     """What has been streamed so far; filled while the attempt runs, so that a cut one can be booked."""
+    corrections: tuple[Message, ...] = ()
+    """What was said about answers that could not be used; the last of `messages`."""
+    native: NativeChat | None = None
+    """The chat as the provider takes it, for `native`; `messages` are then the same in words, for the record."""
 
 
 def options_of(choice: EngineChoice) -> LitellmOptions | EngineFailure:
@@ -93,13 +98,13 @@ def arguments(ask: Ask) -> dict[str, Any]:
     """The arguments of litellm's completion call; retries are off in every layer below ours."""
     sent: dict[str, Any] = {
         "model": ask.choice.model,
-        "messages": [{"role": m.role, "content": _storable(m.text)} for m in ask.messages],
+        "messages": _messages(ask),
         "timeout": ask.seconds,
         "num_retries": 0,
         "max_retries": 0,
         "drop_params": False,
         **sampling_of(ask),
-        **_form_arguments(ask.form, ask.schema),
+        **(_native_arguments(ask.native) if ask.native else _form_arguments(ask.form, ask.schema)),
     }
     if ask.options.stream:
         sent |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -141,6 +146,20 @@ def _form_arguments(form: Form, schema: Schema) -> dict[str, Any]:
     choice = {"type": "function", "function": {"name": TOOL}}
     # Without the last argument litellm imports its MCP gateway for any call with tools, which needs a package more.
     return {"tools": [{"type": "function", "function": tool}], "tool_choice": choice, "_skip_mcp_handler": True}
+
+
+def _messages(ask: Ask) -> list[dict[str, Any]]:
+    if ask.native is None:
+        return [{"role": m.role, "content": _storable(m.text)} for m in ask.messages]
+    said = [{**message, "content": _storable(message["content"])} for message in ask.native.messages]
+    return said + [{"role": m.role, "content": _storable(m.text)} for m in ask.corrections]
+
+
+def _native_arguments(chat: NativeChat) -> dict[str, Any]:
+    if not chat.tools:
+        return {}
+    choice = {"tool_choice": chat.choice} if chat.choice else {}
+    return {"tools": list(chat.tools), "_skip_mcp_handler": True, **choice}
 
 
 def _storable(text: str) -> str:

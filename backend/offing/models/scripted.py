@@ -1,8 +1,10 @@
 """The engine of tests: answers written down beforehand, at no cost and without a model.
 
 `choice.options`: `answers` (JSON objects; turn n gets the nth, later turns the last), `vary` (another nonce at every
-call), `delay_ms`, `usage` (booked a call), and `fail`, by turn. In strings, `{turn}` and `{nonce}` are replaced. It
-keeps no state, so a turn that is asked again in another process gets the same answer, unless it varies.
+call), `delay_ms`, `usage` (booked a call), and `fail`, by turn. `cases` go before the turns: the first whose words
+stand in the prompt's last message is the answer. `speaks`: prompt and answer are on record, as a model's are. In strings,
+`{turn}` and `{nonce}` are replaced. It keeps no state, so a turn that is asked again in another process gets the same
+answer, unless it varies.
 """
 
 import asyncio
@@ -40,6 +42,14 @@ class ScriptedFailure(BaseModel, frozen=True, extra="forbid"):
     """True: a failed attempt is on record, and the answer follows."""
 
 
+class ScriptedCase(BaseModel, frozen=True, extra="forbid"):
+    """An answer to certain words, whatever the turn."""
+
+    contains: str = Field(min_length=1)
+    """What the prompt's last message must hold."""
+    answer: dict[str, Any]
+
+
 class Script(BaseModel, frozen=True, extra="forbid"):
     """`choice.options` of this engine."""
 
@@ -49,6 +59,8 @@ class Script(BaseModel, frozen=True, extra="forbid"):
     usage: ScriptedUsage = ScriptedUsage()
     fail: dict[int, ScriptedFailure] = {}
     """By turn."""
+    cases: list[ScriptedCase] = []
+    speaks: bool = False
 
 
 def _nonce() -> str:
@@ -86,10 +98,14 @@ class ScriptedEngine:
         if isinstance(output, Unusable):
             return EngineFailure(FailureKind.INVALID_OUTPUT, f"{request.role.name}: {output.problem}", usage=usage)
         attempts = (Attempt(failure.kind, failure.message),) if failure is not None else ()
+        if script.speaks:
+            said, native = request.role.render(request.given), request.role.native
+            text = native.write(output) if native else text
+            return Answer(output=output, text=text, model="scripted", messages=said, usage=usage, attempts=attempts)
         return Answer(output=output, text=text, model="scripted", usage=usage, attempts=attempts)
 
     def _filled(self, script: Script, request: RoleRequest) -> Any:
-        answer = script.answers[min(max(request.turn, 1), len(script.answers)) - 1]
+        answer = _case(script, request) or script.answers[min(max(request.turn, 1), len(script.answers)) - 1]
         nonce = self.draw() if script.vary else _steady_nonce(request)
         return _substituted(answer, str(request.turn), nonce)
 
@@ -102,6 +118,14 @@ def script_of(choice: EngineChoice) -> Script | EngineFailure:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, ("options", *first["loc"])))
         return EngineFailure(FailureKind.BAD_REQUEST, f"{place}: {first['msg']}. Correct the script.")
+
+
+def _case(script: Script, request: RoleRequest) -> dict[str, Any] | None:
+    """The answer to the prompt's last words. None: no case meets them."""
+    if not script.cases:
+        return None
+    last = request.role.render(request.given)[-1].text
+    return next((case.answer for case in script.cases if case.contains in last), None)
 
 
 def _steady_nonce(request: RoleRequest) -> str:

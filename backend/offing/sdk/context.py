@@ -39,6 +39,8 @@ class RoleReply(Generic[Output]):
 
     seq: int
     output: Output
+    tokens: tuple[int, int] = (0, 0)
+    """Of prompt and completion, failed attempts included; for chats only."""
 
 
 @dataclass(frozen=True, slots=True)

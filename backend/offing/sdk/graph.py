@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from offing.sdk.context import RunView
+from offing.sdk.plain import Plain
 from offing.sdk.role import Role
 from offing.sdk.tool import OwnTool
 
@@ -54,3 +55,5 @@ class Graph:
     upgrade: Callable[[str, dict[str, Any]], dict[str, Any] | None] | None = None
     """Makes a state of this version from that of another, given as (its version, its state): every key of the new one.
     None from it: that state cannot be carried over. None here: a run waits for a worker with its own version."""
+    plain: Plain | None = None
+    """For a graph that is written for LangGraph alone; see `offing.langchain.plain_graph`. None: it knows the SDK."""

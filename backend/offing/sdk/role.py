@@ -11,6 +11,7 @@ from typing import Any, Generic
 from offing.core.model import Message
 from offing.core.step import StepKind
 from offing.sdk.form import Form
+from offing.sdk.native import Native
 from offing.sdk.values import Input, Output
 
 
@@ -59,6 +60,8 @@ class Role(Generic[Input, Output]):
     """Other ways to ask it, by name."""
     rules: Mapping[str, Rule[Input, Output]] = field(default_factory=dict[str, Any])
     """Who answers it for the engine `rules`, by name: oracle, random, or world for a role without choices there."""
+    native: Native[Input, Output] | None = None
+    """How a provider with a chat and tools of its own is asked. None: by the output's schema, or in a form."""
 
     def form(self, name: str) -> Form[Input, Output] | None:
         """The form of that name. None: there is none."""

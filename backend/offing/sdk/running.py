@@ -1,0 +1,94 @@
+"""The run that the code being executed belongs to, for code that is handed no context: the only home of that lookup.
+
+A worker carries a run's context while it executes the run's graph; code written for other frameworks finds it here.
+Knows no framework and no storage.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from offing.core.errors import OffingError
+from offing.sdk.context import RunContext
+
+Result = TypeVar("Result")
+
+
+class OutsideRun(OffingError):
+    """Something that only works inside a run was used outside one."""
+
+    code = "outside_run"
+
+
+class BlockedLoop(OffingError):
+    """A call that waits was made from the event loop itself, which would wait for ever."""
+
+    code = "blocked_loop"
+
+
+@dataclass(slots=True)
+class _Carried:
+    context: RunContext
+    loop: asyncio.AbstractEventLoop
+    waited_for: set[Future[Any]] = field(default_factory=set[Future[Any]])
+
+
+_carried: ContextVar[_Carried | None] = ContextVar("offing_run", default=None)
+
+
+@contextmanager
+def carrying(context: RunContext) -> Generator[None]:
+    """Make `context` the one that code within finds. What threads still wait for at the end is cancelled."""
+    carried = _Carried(context, asyncio.get_running_loop())
+    token = _carried.set(carried)
+    try:
+        yield
+    finally:
+        _carried.reset(token)
+        for future in tuple(carried.waited_for):
+            future.cancel()
+
+
+def running() -> RunContext:
+    """The context of the run that executes this code. Raises OutsideRun."""
+    return _found().context
+
+
+def waited(work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of `work` on the run's event loop, for code in a thread of its own.
+
+    Raises OutsideRun outside a run, and BlockedLoop on the event loop itself.
+    """
+    try:
+        carried = _found()
+        if _on_loop(carried.loop):
+            raise BlockedLoop("A call that waits was made in an async function: use its async form, such as ainvoke.")
+    except OffingError:
+        work.close()
+        raise
+    future = asyncio.run_coroutine_threadsafe(work, carried.loop)
+    carried.waited_for.add(future)
+    try:
+        return future.result()
+    except CancelledError:
+        raise OutsideRun("The run was taken from this worker while a thread waited for an answer.") from None
+    finally:
+        carried.waited_for.discard(future)
+
+
+def _found() -> _Carried:
+    carried = _carried.get()
+    if carried is None:
+        raise OutsideRun("This works only inside a run: register the graph, and start a run that names it.")
+    return carried
+
+
+def _on_loop(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
