@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from langgraph.runtime import RunControl
 
-from offing.core.run import CancelMode, Fence
+from offing.core.run import CancelMode, Fence, StopReason
 from offing.storage.runs import Wish
 
 
@@ -45,6 +45,13 @@ class Hold:
     def draining(self) -> Drain | None:
         reason = self.control.drain_reason
         return Drain(reason) if reason else None
+
+    @property
+    def must_write(self) -> StopReason | None:
+        """Why the run should write what it has and wait for nobody any more. None: it may go on."""
+        if self.write_now:
+            return StopReason.ASKED_TO_WRITE
+        return StopReason.TIME_LIMIT if self.overdue else None
 
     def lose(self) -> None:
         """The lease is gone: stop now, in the middle of whatever it is."""

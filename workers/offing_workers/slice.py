@@ -6,7 +6,7 @@ sees to it that there is a report before there is an end.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -14,8 +14,9 @@ from uuid import UUID
 
 import structlog
 from langgraph.errors import GraphDrained
+from langgraph.types import Command, Interrupt
 
-from offing.core.errors import Fenced, OffingError, Unavailable
+from offing.core.errors import Fenced, Unavailable
 from offing.core.policy import policy_of
 from offing.core.run import TERMINAL, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
@@ -35,6 +36,7 @@ from offing.telemetry.logs import bound
 from offing.telemetry.redaction import redact
 from offing.tools import registry
 from offing.tools.tool import ToolScope
+from offing_workers import interrupts, waiting
 from offing_workers.context import SliceContext
 from offing_workers.hold import Drain, Hold
 from offing_workers.recollection import Recollection
@@ -52,6 +54,11 @@ RETURN_PAUSE = 0.5
 """Seconds before a slice that Postgres left in the middle goes on from its last checkpoint."""
 
 SALVAGED_EVIDENCE = 12
+
+NOBODY = "The graph asked a person, and a rollout has nobody to ask."
+
+Decide = Callable[[Connection, list[Step]], Awaitable[Release]]
+"""Says how a run is handed back, in the transaction that does it and after what was said with it."""
 
 log = structlog.get_logger()
 
@@ -180,6 +187,8 @@ class Slice:
         said = [] if fresh or self._begun else await steps.last_of_kind(connection, row.id, StepKind.STARTED, 1)
         self._started = self._begun or bool(said)
         self._hold.write_now = row.cancel_mode is CancelMode.WRITE
+        if row.deadline is not None:
+            self._hold.overdue = (await runs.wish(connection, row.id)).overdue
         self._replayed = len(journal)
         self._recorder = Recorder(
             self._database,
@@ -237,7 +246,7 @@ class Slice:
     async def _execute(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
         timer = asyncio.get_running_loop().call_later(self._limits.seconds, self._hold.drain, Drain.SLICE_OVER)
         try:
-            await self._invoke(graph, saver, context)
+            raised = await self._invoke(graph, saver, context)
         except GraphDrained:
             return await self._drained(graph, saver, context)
         except asyncio.CancelledError:
@@ -250,15 +259,18 @@ class Slice:
             return await self._end(context, saver, graph, RunStatus.FAILED, StopReason.GRAPH_ERROR, detail)
         finally:
             timer.cancel()
+        if raised:
+            return await self._wait(graph, saver, context, raised)
         await self._end(context, saver, graph, RunStatus.DONE, None)
 
-    async def _invoke(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
+    async def _invoke(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> tuple[Interrupt, ...]:
+        """Why the graph waits. Empty: it has ended."""
         config = {
             "configurable": {"thread_id": str(self._fence.thread)},
             "recursion_limit": 1_000_000,
             "callbacks": [context.spans] if context.spans else [],
         }
-        given = None if self._begun else graph.start(context.run)
+        given = await self._going_on(saver) if self._begun else graph.start(context.run)
         runnable = compiled(graph.build).copy({"checkpointer": saver})
         outcome = await runnable.ainvoke(
             given,
@@ -268,8 +280,38 @@ class Slice:
             control=self._hold.control,
             stream_mode="updates",
         )
-        if any("__interrupt__" in update for update in outcome if isinstance(update, dict)):
-            raise OffingError("The graph interrupted itself to ask a person, which runs cannot do yet.")
+        return waiting.raised_in(outcome)
+
+    async def _going_on(self, saver: FencedSaver) -> Command[Any] | None:
+        """A begun graph's input: the answers to what it interrupted itself for. None: there are none."""
+        answers = await interrupts.taken_up(self._database, self._recorder, saver.interrupts())
+        return Command(resume=answers) if answers else None
+
+    async def _wait(
+        self, graph: Graph, saver: FencedSaver, context: SliceContext, raised: tuple[Interrupt, ...]
+    ) -> None:
+        """Hand the run back until what its branches wait for is there."""
+        wanted = waiting.awaited(raised)
+        if self._hold.draining in (Drain.CANCEL, Drain.PAUSE, Drain.LOST):
+            return await self._drained(graph, saver, context)
+        if wanted.of_people and (reason := self._hold.must_write):
+            return await self._end(context, saver, graph, RunStatus.DONE, reason)
+        if wanted.of_people and self._is_rollout:
+            return await self._end(context, saver, graph, RunStatus.FAILED, StopReason.GRAPH_ERROR, NOBODY)
+        async with self._database.transaction(self._fence.tenant) as connection:
+            new = await interrupts.not_yet_asked(connection, self._fence, wanted.interrupts)
+        release = Release(RunStatus.WAITING)
+
+        async def decided(connection: Connection, said: list[Step]) -> Release:
+            nonlocal release
+            await interrupts.store(connection, self._fence, new, said)
+            told = self._hold.write_now
+            release = await waiting.release(connection, self._fence.run, wanted, told_to_write=told)
+            return release
+
+        await self._let_go(saver, decided, *interrupts.question_steps(new))
+        if release.status is RunStatus.QUEUED:
+            await self._wakes.wake(self._fence.run)
 
     async def _drained(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
         why = self._hold.draining
@@ -294,12 +336,15 @@ class Slice:
         release = Release(RunStatus.WAITING, waiting_for=wanted, wait_seconds=VERSION_RETRY)
         await runs.hand_back(connection, self._fence, self._limits.term, release)
 
-    async def _let_go(self, saver: FencedSaver, release: Release, *said: StepDraft, also: Also | None = None) -> None:
+    async def _let_go(
+        self, saver: FencedSaver, how: Release | Decide, *said: StepDraft, also: Also | None = None
+    ) -> None:
         """Hand the run back with its position, what is said and what belongs to it, in one transaction."""
 
         async def with_position(connection: Connection, new: list[Step]) -> None:
             if also is not None:
                 await also(connection, new)
+            release = how if isinstance(how, Release) else await how(connection, new)
             if release.status not in TERMINAL or not self._at_exit:
                 await saver.flush(connection)
             await runs.hand_back(connection, self._fence, self._limits.term, release)

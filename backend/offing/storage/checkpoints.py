@@ -3,7 +3,8 @@
 The only home of the saver. State is small by rule, so a checkpoint is one row with its values in it. Within a turn
 checkpoints stay in memory, because a node that runs again reads its calls back from the journal; the first superstep of
 a turn is written together with the run's next step, and what is left at the end of a slice with its hand-back. A graph
-that counts no turns is saved at each superstep. Pending writes are kept only for interrupts.
+that counts no turns is saved at each superstep. What finished tasks of a superstep wrote, and what its interrupts
+asked, is saved where a slice ends within it, with its hand-back.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -23,7 +24,8 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+from langgraph.types import Interrupt
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import Fenced, StateTooLarge
@@ -83,7 +85,12 @@ WRITES = """
 """
 
 
-KEPT_WRITES = frozenset({INTERRUPT, RESUME})
+SPECIAL = frozenset({INTERRUPT, RESUME})
+
+RAISED_ANEW = "offing"
+"""Id of interrupts that are not kept: whatever a run waits for through its context, its node asks for again."""
+
+NOT_KEPT = frozenset({ERROR, "__error_source_node__"})
 """Errors are not kept: their node runs again, and must find the run as it was before the node."""
 
 FORGET = "delete from checkpoint where thread_id = %s"
@@ -98,6 +105,15 @@ class _Unsaved:
     metadata: CheckpointMetadata
     parent: str | None
     """Id of the row before it. None: it is the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What the tasks of one superstep wrote so far, in memory only."""
+
+    config: RunnableConfig
+    tasks: dict[str, tuple[str, tuple[tuple[str, Any], ...]]]
+    """Path and writes of each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +144,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
         self._database, self._fence, self._term, self._turn_key = database, fence, term, turn_key
         self._unsaved: dict[str, _Unsaved] = {}
         self._due: list[tuple[str, _Unsaved]] = []
+        self._written: dict[str, _Written] = {}
         self._parents: dict[str, str] = {}
         """Id of the last row of each namespace, or of the one that is due."""
         self._turns: dict[str, int | None] = {}
@@ -154,6 +171,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
         ns, _ = _where(config)
         saved_as = _config(self._fence.thread, ns, checkpoint["id"])
         given = get_checkpoint_metadata(config, metadata)
+        self._written.pop(ns, None)  # it is in the checkpoint now
         unsaved = self._unsaved[ns] = _Unsaved(saved_as, checkpoint, given, self._parents.get(ns))
         if metadata.get("source") == "input":
             return saved_as  # needs no row: a run without one begins with its input again
@@ -171,13 +189,11 @@ class FencedSaver(BaseCheckpointSaver[str]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        special = [(WRITES_IDX_MAP[channel], channel, value) for channel, value in writes if channel in KEPT_WRITES]
-        if not special:
-            return
-        async with self._database.transaction(self._fence.tenant) as connection:
-            await self.flush(connection)
-            for idx, channel, value in special:
-                await self._put_write(connection, config, task_id, task_path, idx, channel, value)
+        ns, checkpoint_id = _where(config)
+        written = self._written.get(ns)
+        if written is None or _where(written.config)[1] != checkpoint_id:
+            written = self._written[ns] = _Written(_config(self._fence.thread, ns, checkpoint_id or ""), {})
+        written.tasks[task_id] = (task_path, _kept(writes))
 
     async def alist(
         self,
@@ -227,6 +243,18 @@ class FencedSaver(BaseCheckpointSaver[str]):
         for ns, unsaved in self._unsaved.items():
             if unsaved.checkpoint["id"] != self._parents.get(ns):
                 await self._put(connection, ns, unsaved)
+        for written in self._written.values():
+            for task, (path, writes) in written.tasks.items():
+                await self._put_writes(connection, written.config, task, path, writes)
+
+    def interrupts(self) -> tuple[Interrupt, ...]:
+        """The graph's own interrupts that the run waited for when this claim began, answered or not."""
+        if self._found is None:
+            return ()
+        writes = self._found.pending_writes or []
+        finished = {task for task, channel, _ in writes if channel not in SPECIAL}
+        raised = [value for task, channel, value in writes if channel == INTERRUPT and task not in finished]
+        return tuple(interrupt for several in raised for interrupt in several)
 
     def _turn(self, checkpoint: Checkpoint) -> int | None:
         return checkpoint["channel_values"].get(self._turn_key) if self._turn_key else None
@@ -248,24 +276,20 @@ class FencedSaver(BaseCheckpointSaver[str]):
         if await (await connection.execute(PUT, parameters)).fetchone() is None:
             raise Fenced(str(self._fence.run), self._fence.number)
 
-    async def _put_write(
-        self, connection: Connection, config: RunnableConfig, task: str, path: str, idx: int, channel: str, value: Any
+    async def _put_writes(
+        self, connection: Connection, config: RunnableConfig, task: str, path: str, writes: Sequence[tuple[str, Any]]
     ) -> None:
+        """What one task wrote; all of it, or nothing where it is too large, and the task runs again."""
         ns, checkpoint_id = _where(config)
-        kind, body = self.serde.dumps_typed(value)
-        parameters = {
-            **self._guard(),
-            "ns": ns,
-            "id": checkpoint_id,
-            "task": task,
-            "idx": idx,
-            "path": path,
-            "channel": channel,
-            "type": kind,
-            "body": body,
-        }
-        if await (await connection.execute(PUT_WRITE, parameters)).fetchone() is None:
-            raise Fenced(str(self._fence.run), self._fence.number)
+        bodies = [self.serde.dumps_typed(value) for _, value in writes]
+        if sum(len(body) for _, body in bodies) > LIMIT:
+            return
+        place = {**self._guard(), "ns": ns, "id": checkpoint_id, "task": task, "path": path}
+        for nth, ((channel, _), (kind, body)) in enumerate(zip(writes, bodies, strict=True)):
+            idx = WRITES_IDX_MAP.get(channel, nth)
+            parameters = {**place, "idx": idx, "channel": channel, "type": kind, "body": body}
+            if await (await connection.execute(PUT_WRITE, parameters)).fetchone() is None:
+                raise Fenced(str(self._fence.run), self._fence.number)
 
     def _guard(self) -> dict[str, Any]:
         fence = self._fence
@@ -300,6 +324,17 @@ class FencedSaver(BaseCheckpointSaver[str]):
             _config(self._fence.thread, ns, parent) if parent else None,
             pending,
         )
+
+
+def _kept(writes: Sequence[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
+    """The writes of a task that another claim may take as done."""
+    if any(channel in NOT_KEPT for channel, _ in writes):
+        return ()
+    return tuple((channel, value) for channel, value in writes if channel != INTERRUPT or not _raised_anew(value))
+
+
+def _raised_anew(interrupts: Sequence[Interrupt]) -> bool:
+    return any(interrupt.id == RAISED_ANEW for interrupt in interrupts)
 
 
 def _where(config: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -83,6 +83,19 @@ SET_STATUS = """
 """
 """Outside a claim, on a row that the transaction has locked."""
 
+QUEUE_WAITING = f"{SET_STATUS} and status = 'waiting'"
+"""The run waited, and what it waited for is there. It holds the row's lock until the transaction ends."""
+
+WISH = (
+    "select id, cancel_mode, pause_requested, coalesce(deadline_at <= clock_timestamp(), false) from run where id = %s"
+)
+
+ALL_ENDED = """
+    select not exists (select from run where id = any(%s) and status not in ('done', 'failed', 'cancelled', 'dead'))
+"""
+
+UNTIL_DEADLINE = "select extract(epoch from deadline_at - clock_timestamp())::float8 from run where id = %s"
+
 WANT_CANCEL = "update run set cancel_mode = %s where id = %s"
 
 WANT_PAUSE = "update run set pause_requested = %s where id = %s"
@@ -288,6 +301,32 @@ async def set_status(
     """Move a run that no worker holds. The caller has locked it and knows that the move is allowed."""
     parameters = {"run": run, "status": status, "stop_reason": stop_reason, "waiting_for": waiting_for}
     await connection.execute(SET_STATUS, parameters)
+
+
+async def queue_waiting(connection: Connection, run: UUID) -> bool:
+    """Let a run that waits go on; its row is locked from then on. False: it does not wait, so it will see by itself."""
+    parameters = {"run": run, "status": RunStatus.QUEUED, "stop_reason": None, "waiting_for": None}
+    return (await connection.execute(QUEUE_WAITING, parameters)).rowcount > 0
+
+
+async def wish(connection: Connection, run: UUID) -> Wish:
+    """What people want of a run, as of now."""
+    row = await (await connection.execute(WISH, (run,))).fetchone()
+    if row is None:
+        raise NotFound("run", str(run))
+    return wish_of(row)
+
+
+async def all_ended(connection: Connection, wanted: Sequence[UUID]) -> bool:
+    """Whether none of these runs goes on; one that does not exist does not."""
+    row = await (await connection.execute(ALL_ENDED, (list(wanted),))).fetchone()
+    return bool(row and row[0])
+
+
+async def until_deadline(connection: Connection, run: UUID) -> float | None:
+    """Seconds until a run's deadline. None: it has none, or it has passed."""
+    row = await (await connection.execute(UNTIL_DEADLINE, (run,))).fetchone()
+    return row[0] if row and row[0] is not None and row[0] > 0 else None
 
 
 async def want_cancel(connection: Connection, run: UUID, mode: CancelMode) -> None:
