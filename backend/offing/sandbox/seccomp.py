@@ -1,0 +1,162 @@
+"""A small program for the kernel that refuses calls which confined code has no use for.
+
+The only home of their list and numbers. Everything else is left to namespaces and limits: this makes the kernel's
+surface smaller, and closes what they leave open, such as sockets that no network namespace holds.
+"""
+
+import platform
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+EPERM, EAFNOSUPPORT, ENOSYS = 1, 97, 38
+
+_LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+"""Offsets of what a program sees of a call: its number, its machine, the low halves of two arguments."""
+
+NEW_NAMESPACES = 0x7E020000
+"""Of clone's flags: cgroup, uts, ipc, user, pid, net and mount."""
+
+X32 = 0x40000000
+"""Numbers from here on are those of another calling convention on x86-64."""
+
+AF_UNIX = 1
+TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+
+ASM_GENERIC = {"clone": 220, "clone3": 435, "socket": 198, "socketpair": 199, "ioctl": 29}
+"""Calls that are looked into, by their numbers on aarch64."""
+
+X86_64 = {"clone": 56, "clone3": 435, "socket": 41, "socketpair": 53, "ioctl": 16}
+
+REFUSED: Mapping[str, tuple[int | None, int | None]] = {
+    # name: number on x86-64, and on aarch64; None: the machine has none
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "acct": (163, 89),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "syslog": (103, 116),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266),
+    "adjtimex": (159, 171),
+    "personality": (135, 92),
+    "vhangup": (153, 58),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "modify_ldt": (154, None),
+    "lookup_dcookie": (212, 18),
+    "nfsservctl": (180, 42),
+    "fanotify_init": (300, 262),
+    "move_pages": (279, 239),
+    "migrate_pages": (256, 238),
+    "mbind": (237, 235),
+    "set_mempolicy": (238, 237),
+    # Memory that neither a process's limit nor a file system's size counts.
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    "mq_open": (240, 180),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A kind of processor as the kernel numbers it."""
+
+    audit: int
+    looked_into: Mapping[str, int]
+    column: int
+    """Of `REFUSED`."""
+    other_convention: bool = False
+
+
+MACHINES = {
+    "x86_64": Machine(0xC000003E, X86_64, 0, other_convention=True),
+    "aarch64": Machine(0xC00000B7, ASM_GENERIC, 1),
+}
+
+
+def program(machine: str = "") -> bytes:
+    """The filter as the kernel takes it. `machine` empty: this one. Raises KeyError for one without numbers here."""
+    kind = MACHINES[machine or platform.machine()]
+    lines = [_load(_ARCHITECTURE), _jump(_JUMP_EQUAL, kind.audit, 1, 0), _return(_KILL), _load(_NUMBER)]
+    if kind.other_convention:
+        lines += [_jump(_JUMP_ABOVE, X32, 0, 1), _return(_KILL)]
+    refused = sorted(number for pair in REFUSED.values() if (number := pair[kind.column]) is not None)
+    for number in refused:
+        lines += [_jump(_JUMP_EQUAL, number, 0, 1), _error(EPERM)]
+    lines += _looked_into(kind.looked_into)
+    return b"".join([*lines, _return(_ALLOW)])
+
+
+def _looked_into(numbers: Mapping[str, int]) -> Iterable[bytes]:
+    """Calls that depend on an argument. Each loads the number anew, since what it looks at took its place."""
+    # glibc falls back to clone, whose flags can be read; those of clone3 lie in memory
+    yield from (_jump(_JUMP_EQUAL, numbers["clone3"], 0, 1), _error(ENOSYS))
+    yield from (_jump(_JUMP_EQUAL, numbers["clone"], 0, 4), _load(_FIRST))
+    yield from (_jump(_JUMP_ANY, NEW_NAMESPACES, 0, 1), _error(EPERM), _return(_ALLOW))
+    for call in ("socket", "socketpair"):
+        yield from (_jump(_JUMP_EQUAL, numbers[call], 0, 4), _load(_FIRST))
+        yield from (_jump(_JUMP_EQUAL, AF_UNIX, 1, 0), _error(EAFNOSUPPORT), _return(_ALLOW))
+    yield from (_jump(_JUMP_EQUAL, numbers["ioctl"], 0, 5), _load(_SECOND))
+    yield from (_jump(_JUMP_EQUAL, TIOCSTI, 1, 0), _jump(_JUMP_EQUAL, TIOCLINUX, 0, 1))
+    yield from (_error(EPERM), _return(_ALLOW))
+
+
+def _load(offset: int) -> bytes:
+    return struct.pack("<HBBI", _LOAD, 0, 0, offset)
+
+
+def _jump(code: int, value: int, met: int, unmet: int) -> bytes:
+    """Lines to skip when the comparison holds, and when it does not."""
+    return struct.pack("<HBBI", code, met, unmet, value)
+
+
+def _return(action: int) -> bytes:
+    return struct.pack("<HBBI", _RETURN, 0, 0, action)
+
+
+def _error(number: int) -> bytes:
+    return _return(_ERROR | number)

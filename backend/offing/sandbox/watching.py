@@ -1,0 +1,69 @@
+"""What a process and all that it started take up, as the kernel tells from outside.
+
+The limits that the kernel keeps are a process's own; this is the only home of those that hold for all of them together.
+"""
+
+import os
+from collections.abc import Sequence
+
+from offing.sandbox.sandbox import Killed, Limits
+
+MOST_INODES = 4096
+"""Files, folders and links that may lie in a place that can be written. Empty ones take up memory, too."""
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def too_much(pid: int, *, limits: Limits, folders: Sequence[str]) -> Killed | None:
+    """Whether they hold more memory than allowed, or more files in one of these folders as they see them."""
+    family = descendants(pid)
+    if sum(resident(one) for one in family) > limits.memory:
+        return Killed.MEMORY
+    for folder in folders:
+        if family and inodes(family[-1], folder) > MOST_INODES:
+            return Killed.FILES
+    return None
+
+
+def descendants(pid: int) -> list[int]:
+    """Ids of all that a process has started, and what those have; the latest last."""
+    found, waiting = list[int](), [pid]
+    while waiting:
+        for task in _listed(f"/proc/{waiting.pop()}/task"):
+            children = [int(child) for child in _text(task).split()]
+            found += children
+            waiting += children
+    return found
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return [f"{folder}/{task}/children" for task in os.listdir(folder)]
+    except OSError:  # it has ended meanwhile
+        return []
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except OSError:  # as above
+        return ""
+
+
+def resident(pid: int) -> int:
+    """Bytes in memory. 0: it has ended."""
+    words = _text(f"/proc/{pid}/statm").split()
+    return int(words[1]) * PAGE if words else 0
+
+
+def inodes(pid: int, folder: str) -> int:
+    """How many lie in the file system that the process sees there. 0: it has ended, or is not yet in its place."""
+    root = f"/proc/{pid}/root"
+    try:
+        if os.path.samestat(os.stat(root + "/"), os.stat("/")):
+            return 0
+        known = os.statvfs(root + folder)
+    except OSError:
+        return 0
+    return known.f_files - known.f_ffree
