@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from offing.core.errors import InvalidInput, NotFound, Unavailable
-from offing.core.policy import Decision, Policy, decide
+from offing.core.policy import Decision, Policy, PolicyContext, decide
 from offing.core.provenance import NOBODY, PLATFORM, Label, observation
 from offing.core.step import CallKey
 from offing.core.tool import Effect, Span, ToolOutput, ToolSpec, ToolStatus
@@ -74,7 +74,7 @@ class Toolbelt:
             args = tool.spec.args.model_validate(call.args)
         except ValidationError as error:
             return _invalid(call.tool, _complaint(error))
-        decision = decide(self._policy, tool.spec, args.model_dump(mode="json"), self._used[call.tool])
+        decision = decide(self._policy, tool.spec, args.model_dump(mode="json"), PolicyContext(used=self._used))
         if not decision.allowed:
             return _denied(tool.spec, decision)
         self._used[call.tool] += 1

@@ -31,6 +31,8 @@ class ToolSpec:
     timeout_seconds: float = 30.0
     untrusted: bool = False
     """True: its result is text from outside, shown to models as data and never as instructions."""
+    outward: bool = False
+    """True: what it is given leaves for other people's servers."""
     foreign: bool = False
     """True: its description and argument schema were written outside, and are shown to models as data, too."""
 

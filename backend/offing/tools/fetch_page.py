@@ -24,6 +24,7 @@ class FetchPage:
         effect=Effect.PURE,
         timeout_seconds=90.0,
         untrusted=True,
+        outward=True,
     )
 
     async def __call__(self, args: FetchArgs, scope: ToolScope) -> ToolOutput:

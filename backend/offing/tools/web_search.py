@@ -24,6 +24,7 @@ class WebSearch:
         verb="search",
         effect=Effect.PURE,
         untrusted=True,
+        outward=True,
     )
 
     async def __call__(self, args: WebSearchArgs, scope: ToolScope) -> ToolOutput:

@@ -13,12 +13,15 @@ from offing.core.policy import (
     Condition,
     Decision,
     Policy,
+    PolicyContext,
     Rule,
+    Verdict,
     decide,
     default_policy,
     policy_hash,
     policy_of,
 )
+from offing.core.policy.rules import Kind
 from offing.core.tool import ToolSpec
 from offing.tools import registry
 
@@ -45,7 +48,7 @@ def forbid(*when: Condition) -> Rule:
 
 
 def verdict(policy: Policy | None, args: dict[str, Any], used: int = 0) -> bool:
-    return decide(policy, SPEC, args, used).allowed
+    return decide(policy, SPEC, args, PolicyContext(used={"fetch": used})).allowed
 
 
 # A slow reference, written another way: every rule is turned into a list of findings, and the findings are weighed.
@@ -71,7 +74,7 @@ def reference_rule(rule: Rule, args: dict[str, Any], used: int) -> str:
         if condition.arg in args:
             finding = reference_condition(condition, args[condition.arg])
         else:
-            finding = "yes" if allows and condition.optional else "no"
+            finding = "yes" if condition.optional else "no"
         if finding != "yes":
             return finding
     return "yes"
@@ -115,6 +118,7 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.sampled_fro
 VALUES = st.one_of(
     SCALARS, st.lists(SCALARS, max_size=3), st.dictionaries(st.sampled_from(["a", "b"]), SCALARS, max_size=2)
 )
+EFFECTS: st.SearchStrategy[Kind] = st.sampled_from(("allow", "allow", "forbid"))
 LENGTHS = st.one_of(st.none(), st.tuples(st.integers(0, 2), st.integers(2, 5)))
 
 
@@ -136,12 +140,14 @@ def conditions(draw: st.DrawFn) -> Condition:
 
 @st.composite
 def rules(draw: st.DrawFn) -> Rule:
+    effect = draw(EFFECTS)
+    allows = effect == "allow"
     return Rule(
         tool=draw(st.sampled_from(["fetch", "fetch", "other"])),
-        effect=draw(st.sampled_from(["allow", "allow", "forbid"])),
+        effect=effect,
         when=tuple(draw(st.lists(conditions(), max_size=2))),
-        others=draw(st.booleans()),
-        most=draw(st.one_of(st.none(), st.integers(0, 3))),
+        others=allows and draw(st.booleans()),
+        most=draw(st.one_of(st.none(), st.integers(0, 3))) if allows else None,
     )
 
 
@@ -205,7 +211,7 @@ GOOD = "https://docs.example.org/a"
 
 
 def test_what_is_allowed_is_allowed_and_says_by_which_rule() -> None:
-    assert decide(GUARDED, SPEC, {"url": GOOD, "count": 3, "flag": False}) == Decision(True, "docs only")
+    assert decide(GUARDED, SPEC, {"url": GOOD, "count": 3, "flag": False}) == Decision(Verdict.ALLOW, "docs only")
 
 
 BYPASSES: list[tuple[str, dict[str, Any]]] = [
@@ -314,8 +320,8 @@ def test_a_forbid_rule_that_cannot_be_tried_denies() -> None:
 
 
 def test_a_limit_on_calls_holds_for_the_run() -> None:
-    assert decide(GUARDED, SPEC, {"url": GOOD}, used=4).allowed
-    assert "5 times" in decide(GUARDED, SPEC, {"url": GOOD}, used=5).reason
+    assert verdict(GUARDED, {"url": GOOD}, used=4)
+    assert "5 times" in decide(GUARDED, SPEC, {"url": GOOD}, PolicyContext(used={"fetch": 5})).reason
 
 
 def test_a_tool_is_known_by_its_exact_name() -> None:
@@ -325,7 +331,7 @@ def test_a_tool_is_known_by_its_exact_name() -> None:
 
 def test_without_rules_or_without_a_policy_nothing_is_allowed() -> None:
     assert not decide(NOTHING, SPEC, {}).allowed
-    assert decide(None, SPEC, {}) == Decision(False, reason="The run has no valid tool policy.")
+    assert decide(None, SPEC, {}) == Decision(Verdict.DENY, reason="The run has no valid tool policy.")
 
 
 INVALID: list[Any] = [
@@ -337,7 +343,7 @@ INVALID: list[Any] = [
     {"rules": [{"tool": "fetch", "others": "yes"}]},
     {"rules": [{"tool": "", "others": True}]},
     {"rules": [{"tool": "fetch", "others": True, "priority": 9}]},
-    {"rules": [{"tool": "fetch", "when": [{"arg": "url", "regex": ".*"}]}]},
+    {"rules": [{"tool": "fetch", "when": [{"arg": "url", "regex": "(.*"}]}]},
     {"rules": [{"tool": "fetch", "when": [{"arg": "url", "one_of": []}]}]},
     {"rules": [{"tool": "fetch", "when": [{"arg": "url", "glob": ""}]}]},
     {"rules": [{"tool": "fetch", "when": [{"arg": "url", "glob": "*a" * 9}]}]},
@@ -361,7 +367,7 @@ def test_an_unforeseen_failure_denies() -> None:
             raise RuntimeError("broken")
 
     decision = decide(Broken(), SPEC, {})  # type: ignore[arg-type]
-    assert decision == Decision(False, reason="The tool policy could not be evaluated (RuntimeError).")
+    assert decision == Decision(Verdict.DENY, reason="The tool policy could not be evaluated (RuntimeError).")
 
 
 def test_a_policy_cannot_be_changed_in_place() -> None:

@@ -22,8 +22,11 @@ class PolicyContext:
     seen: Seen = NOTHING_SEEN
     """The untrusted text that entered, to recognise copies of it."""
     known_hosts: frozenset[str] = frozenset()
-    """Hosts that the user or search results named, in lower case ASCII; a host includes no port. Of an e-mail address:
-    what stands after the at sign. Whatever goes to another host is going somewhere new."""
+    """Hosts that the user or search results named, in lower case ASCII and without a port, and whole e-mail addresses,
+    in lower case. Whatever goes to another place is going somewhere new."""
+    known_addresses: frozenset[str] = frozenset()
+    """Whole addresses that the user or search results gave, or that pages were read at, as `core.url` writes them. Any
+    other address at a known host must not hold what was copied behind its host."""
     stands_in: bool = False
     """The call takes another's place by a replace rule, and is not replaced again."""
 
