@@ -35,7 +35,7 @@ from offing_workers.hold import Drain, Hold
 from offing_workers.meter import RunMeter
 from offing_workers.placing import Placing
 from offing_workers.recollection import MOST
-from offing_workers.recorder import Also, Recorder, Viewers
+from offing_workers.recorder import ASKED, Also, Recorder, Viewers
 from offing_workers.spans import NodeSpans, answered, role_span, tool_span
 from offing_workers.toolbelt import Outcome, Toolbelt
 
@@ -124,10 +124,12 @@ class SliceContext:
     async def call(
         self, role: Role[Input, Output], given: Input, *, turn: int = 0, fracture: Fracture | None = None
     ) -> RoleReply[Output] | EngineFailure:
-        key = self._recorder.next_key()
+        key = self._recorder.next_key(role.name, given)
         if step := self._recorder.recorded(key, frozenset({role.kind, StepKind.FAILURE})):
             self._note_author(role, step)
             return _replayed(role, step)
+        if self._recorder.by_content and (reason := await self._turn_of_its_own()):
+            return EngineFailure(FailureKind.OUT_OF_BUDGET, "No room for another call.", stop=reason)
         choice = self._engines.get(role.name, EngineChoice())
         if choice.engine != "extractive":
             await self._recorder.settle()  # a slow call must not hold back what is known already
@@ -144,7 +146,7 @@ class SliceContext:
         return await self._accepted(role, choice, answer, key, turn, ms, fracture)
 
     async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
-        key = self._recorder.next_key()
+        key = self._recorder.next_key(call.tool, call.args)
         if step := self._recorder.recorded(key, frozenset({StepKind.TOOL})):
             return result_of(step)
         began = time.monotonic()
@@ -162,7 +164,7 @@ class SliceContext:
 
     async def record(self, *drafts: StepDraft) -> None:
         for draft in drafts:
-            key = self._recorder.next_key()
+            key = self._recorder.next_key(draft.kind, draft.payload)
             if self._recorder.recorded(key, RECORDS) is None:
                 self._recorder.leave(replace(draft, key=key))
         if not self._counts_turns:
@@ -196,6 +198,13 @@ class SliceContext:
             return self.report
         async with self._reading() as connection:
             return await reports.latest(connection, self._run.id)
+
+    async def _turn_of_its_own(self) -> StopReason | None:
+        """Begin a turn for a call of a graph that counts none. Why there is no room for it; None: there is."""
+        if reason := self.stop() or exhausted(self.spent, self._run.budget):
+            return reason
+        await self.begin_turn(self.spent.turns + 1)
+        return None
 
     async def _answer(
         self, role: Role[Any, Any], given: Any, choice: EngineChoice, key: CallKey, turn: int
@@ -233,6 +242,7 @@ class SliceContext:
                 "model": answer.model,
                 "output": output.model_dump(mode="json"),
                 **({"library": choice.library} if choice.library else {}),
+                **({"used": [answer.usage.prompt_tokens, answer.usage.completion_tokens]} if role.native else {}),
             },
             label=role.label,
             detail=headline.detail,
@@ -243,7 +253,7 @@ class SliceContext:
         )
         step = await self._called(role, choice, draft, answer.attempts, answer, fracture)
         self._note_author(role, step)
-        return RoleReply(step.seq, output)
+        return RoleReply(step.seq, output, (answer.usage.prompt_tokens, answer.usage.completion_tokens))
 
     async def _called(
         self,
@@ -335,7 +345,7 @@ class SliceContext:
 
     def _node(self, key: CallKey) -> trace.Span:
         """The span that calls under this key belong to."""
-        return self.spans.at((key.superstep, key.path)) if self.spans else trace.get_current_span()
+        return self.spans.at((key.superstep, key.path.partition(ASKED)[0])) if self.spans else trace.get_current_span()
 
     async def _doing(self, text: str) -> None:
         await self._viewers.doing(self._recorder.fence.tenant, self._run.id, text)
@@ -374,7 +384,8 @@ def _replayed(role: Role[Any, Output], step: Step) -> RoleReply[Output] | Engine
     payload = step.payload
     if step.kind is StepKind.FAILURE:
         return EngineFailure(FailureKind(payload["failure"]), payload["message"], stop=payload["stop"])
-    return RoleReply(step.seq, role.output.model_validate(payload["output"]))
+    prompt, completion = payload.get("used", (0, 0))
+    return RoleReply(step.seq, role.output.model_validate(payload["output"]), (prompt, completion))
 
 
 def _failed(

@@ -1,9 +1,9 @@
 """A claim's pen: every step of a slice goes through here, guarded, journalled, booked and shown.
 
-The only home of call keys. Survives an absence of Postgres: what is to be written was often paid for, so it is tried
-until it is written, the run is somebody else's, or the slice is cancelled; a lost answer is looked for first. Under
-durability `exit` appends stay in memory until the slice ends: their places are foreseen, because nobody else writes to
-such a run while it is held, and proved when they are written.
+The only home of call keys, whose place in the graph `places` tells. Survives an absence of Postgres: what is to be
+written was often paid for, so it is tried until it is written, the run is somebody else's, or the slice is cancelled; a
+lost answer is looked for first. Under durability `exit` appends stay in memory until the slice ends: their places are
+foreseen, because nobody else writes to such a run while it is held, and proved when they are written.
 """
 
 import asyncio
@@ -12,10 +12,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from hashlib import blake2b
 from typing import Any, Protocol
 from uuid import UUID
 
-from langgraph.config import get_config
+import orjson
+from pydantic import BaseModel
 
 from offing.core.errors import OffingError, ReplayDiverged, Unavailable
 from offing.core.run import Fence, Spent
@@ -25,12 +27,16 @@ from offing.storage import spend, steps, turn_rows, turns
 from offing.storage.pool import Connection, Database
 from offing.storage.steps import AlreadyRecorded, Booking
 from offing.storage.turn_rows import TurnRow
+from offing_workers.places import Places
 from offing_workers.recollection import Recollection
 
 RETRY_PAUSE = 0.1
 """Seconds between tries while Postgres is away."""
 
 NOTHING = Decimal(0)
+
+ASKED = "#"
+"""In a key's path before the digest of what was asked."""
 
 Also = Callable[[Connection, list[Step]], Awaitable[None]]
 """What else belongs in the transaction of an append."""
@@ -57,12 +63,6 @@ class Checkpoints(Protocol):
     def saved(self) -> None:
         """That transaction was committed."""
         ...
-
-
-class NestedGraph(OffingError):
-    """A subgraph's node tried to reach the run's context, which only the nodes of the run's own graph may do."""
-
-    code = "nested_graph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,11 @@ class Recorder:
         checkpoints: Checkpoints,
         monotonic: Callable[[], float],
         at_exit: bool = False,
+        places: Places | None = None,
+        by_content: bool = False,
     ) -> None:
+        """`by_content`: what is asked belongs to a call's key, for graphs that promise no order of their calls."""
+        self._places, self._by_content = places or Places(), by_content
         self._database, self._viewers, self.fence, self.term = database, viewers, fence, term
         self._journal, self._ordinals = journal, Counter[tuple[int, str]]()
         self._monotonic, self._booked_at = monotonic, monotonic()
@@ -128,15 +132,19 @@ class Recorder:
         self._spent = replace(self._spent, tokens=self._spent.tokens + tokens, usd=self._spent.usd + usd)
         self._unbooked = _sum(self._unbooked, Booking(tokens=tokens, usd=usd, released=released, day=day))
 
-    def next_key(self) -> CallKey:
-        """The key of the append that the running node makes now."""
-        metadata: dict[str, Any] = get_config().get("metadata") or {}
-        if "|" in metadata.get("langgraph_checkpoint_ns", ""):
-            raise NestedGraph("Only nodes of the run's own graph may use its context; call it outside the subgraph.")
-        superstep, path = int(metadata["langgraph_step"]), "/".join(map(str, metadata["langgraph_path"]))
+    def next_key(self, *asked: Any) -> CallKey:
+        """The key of the append that the running node makes now. `asked`: what it is about."""
+        superstep, path = self._places.here()
+        if self._by_content:
+            path = f"{path}{ASKED}{_digest(asked)}"
         ordinal = self._ordinals[superstep, path]
         self._ordinals[superstep, path] += 1
         return CallKey(superstep, path, ordinal)
+
+    @property
+    def by_content(self) -> bool:
+        """Calls are told apart by what they ask, for a graph that is written for LangGraph alone."""
+        return self._by_content
 
     def recorded(self, key: CallKey, expected: frozenset[str]) -> Step | None:
         """What was recorded under a key before a loss. Raises ReplayDiverged if it is of none of the expected kinds."""
@@ -285,6 +293,12 @@ def _with_turns(fence: Fence, also: Also | None, behind: Behind | None) -> Also 
             await also(connection, new)
 
     return both
+
+
+def _digest(asked: Sequence[Any]) -> str:
+    """Of models, drafts and plain data; stored JSON has lost the order of its keys, so it is sorted."""
+    plain = [one.model_dump(mode="json") if isinstance(one, BaseModel) else one for one in asked]
+    return blake2b(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS, default=str), digest_size=8).hexdigest()
 
 
 def _sum(one: Booking, other: Booking) -> Booking:

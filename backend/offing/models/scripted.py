@@ -2,9 +2,9 @@
 
 `choice.options`: `answers` (JSON objects; turn n gets the nth, later turns the last), `vary` (another nonce at every
 call), `delay_ms`, `usage` (booked a call), and `fail`, by turn. `cases` go before the turns: the first whose words
-stand in the prompt's last message is the answer. `speaks`: prompt and answer are on record, as a model's are. In strings,
-`{turn}` and `{nonce}` are replaced. It keeps no state, so a turn that is asked again in another process gets the same
-answer, unless it varies.
+stand in the prompt's last message is the answer. `speaks`: prompt and answer are on record, as a model's are.
+In strings, `{turn}` and `{nonce}` are replaced. It keeps no state, so a turn that is asked again in another process
+gets the same answer, unless it varies.
 """
 
 import asyncio
