@@ -1,0 +1,66 @@
+"""Where in a graph's execution the code that runs now is: the only home of how a call key's place is derived.
+
+The place within the run's own graph is its superstep and the task's path. Within a subgraph it is that of the node that
+called it, with the subgraph's own steps and paths after it; ids, which are others after a loss, are no part of it.
+Knows no step and no journal.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackHandler
+from langgraph.config import get_config
+
+from offing.core.errors import OffingError
+
+Place = tuple[int, str]
+"""Superstep of the run's own graph, and path."""
+
+LEVEL, INNER = "|", ">"
+
+
+class NestedGraph(OffingError):
+    """A subgraph that the platform did not see begin tried to reach the run's context."""
+
+    code = "nested_graph"
+
+
+class Places(AsyncCallbackHandler):
+    """Remembers for one claim where each node was begun. Only needed by graphs that have graphs within them."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self._at: dict[str, Place] = {}
+
+    async def on_chain_start(
+        self, serialized: dict[str, Any], inputs: dict[str, Any], *, metadata: dict[str, Any] | None = None, **_: Any
+    ) -> None:
+        known = metadata or {}
+        if namespace := known.get("langgraph_checkpoint_ns"):
+            self._at.setdefault(str(namespace), _own(known))
+
+    def here(self) -> Place:
+        """The place of the node that runs now. Raises NestedGraph in a subgraph whose caller was not seen."""
+        metadata: dict[str, Any] = get_config().get("metadata") or {}
+        step, path = _own(metadata)
+        *outer, _ = str(metadata.get("langgraph_checkpoint_ns", "")).split(LEVEL)
+        if not outer:
+            return step, path
+        first, *between = [self._caller(outer, depth) for depth in range(1, len(outer) + 1)]
+        return int(first[0]), INNER.join([first[1], *(f"{a}:{b}" for a, b in between), f"{step}:{path}"])
+
+    def _caller(self, outer: list[str], depth: int) -> tuple[int | str, str]:
+        """The node at a depth; a bare number counts the subgraphs that one node called."""
+        if outer[depth - 1].isdecimal():
+            return outer[depth - 1], ""
+        found = self._at.get(LEVEL.join(outer[:depth]))
+        if found is None:
+            raise NestedGraph(
+                "This subgraph was called outside LangGraph's own config; pass the node's config on to it."
+            )
+        return found
+
+
+def _own(metadata: Mapping[str, Any]) -> Place:
+    return int(metadata["langgraph_step"]), "/".join(map(str, metadata["langgraph_path"]))
