@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from opentelemetry import context, trace
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from offing.core.errors import InvalidInput
@@ -98,6 +98,17 @@ def traceparent() -> str | None:
 def continued(parent: str | None) -> Generator[None]:
     """Spans in the block are children of `parent`, a stored `traceparent`. None or malformed: a trace of their own."""
     token = context.attach(_PROPAGATOR.extract({"traceparent": parent} if parent else {}))
+    try:
+        yield
+    finally:
+        context.detach(token)
+
+
+@contextmanager
+def unrecorded() -> Generator[None]:
+    """A block in which libraries that open spans of their own record nothing, and pass no trace of ours to others."""
+    nobody = SpanContext(trace_id=1, span_id=1, is_remote=False, trace_flags=TraceFlags(TraceFlags.DEFAULT))
+    token = context.attach(trace.set_span_in_context(NonRecordingSpan(nobody)))
     try:
         yield
     finally:
