@@ -18,7 +18,7 @@ def test_the_readme_shows_the_diagram_of_the_graph_itself(name: str) -> None:
 
 
 def test_all_flows_of_the_mission_are_installed() -> None:
-    assert {"agentflow", "hiper", "iterresearch", "memact", "supo"} <= set(flows())
+    assert {"agentflow", "hiper", "iterresearch", "memact", "supo", "research_team", "router"} <= set(flows())
 
 
 def test_a_written_diagram_is_found_again_and_nothing_else_is_touched() -> None:

@@ -8,6 +8,8 @@ const FLOWS: Record<string, Flow> = {
   memact: "context",
   supo: "context",
   hiper: "subgoals",
+  research_team: "memory",
+  router: "memory",
 };
 
 export const FLOW_NAMES: Record<Flow, string> = {
