@@ -100,7 +100,7 @@ def label_in(payload: Mapping[str, Any]) -> Label:
     """The label of a recorded observation or passage. Nothing of it is believed that is not said exactly."""
     trust = payload.get("trust")
     origin = parsed(payload.get("origin"))
-    if trust not in frozenset(Trust) or origin is UNKNOWN:
+    if not isinstance(trust, str) or trust not in frozenset(Trust) or origin == UNKNOWN:
         return Label(origin)
     return Label(origin, Trust(trust))
 
