@@ -95,6 +95,13 @@ def run(code: str, paths: list[str]) -> None:
     sys.exit(0)
 
 
+def start(arguments: list[str]) -> None:
+    """Run the code that stands behind its folder; where the interpreter itself is what confines it."""
+    folder, code = arguments
+    os.chdir(folder)
+    run(code, [folder])
+
+
 def _end_the_rest() -> None:
     """Whatever the code has left running: nothing may write while its files are read."""
     try:

@@ -5,6 +5,7 @@ The limits that the kernel keeps are a process's own; this is the only home of t
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from offing.sandbox.sandbox import Killed, Limits
 
@@ -67,3 +68,34 @@ def inodes(pid: int, folder: str) -> int:
     except OSError:
         return 0
     return known.f_files - known.f_ffree
+
+
+def too_much_in(pid: int, *, limits: Limits, folder: str) -> Killed | None:
+    """The same of one process whose files lie in a folder of this machine, those that it has removed but still holds
+    counted."""
+    sizes = [*_sizes(folder), *_held(pid)]
+    return Killed.FILES if sum(sizes) > limits.total or len(sizes) > MOST_INODES else None
+
+
+def _sizes(folder: str) -> list[int]:
+    """Of everything in it; a little more than may lie there is enough to know."""
+    found, waiting = list[int](), [folder]
+    while waiting and len(found) <= MOST_INODES:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                found.append(entry.stat(follow_symlinks=False).st_size)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+    return found
+
+
+def _held(pid: int) -> list[int]:
+    """Sizes of files that it has open and that have no name any more."""
+    found = list[int]()
+    with suppress(OSError):
+        for handle in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                known = os.stat(f"/proc/{pid}/fd/{handle}")
+                if known.st_nlink == 0 and known.st_mode & 0o170000 == 0o100000:
+                    found.append(known.st_size)
+    return found
