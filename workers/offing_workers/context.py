@@ -434,6 +434,7 @@ def _used(call: ToolCall, outcome: Outcome, key: CallKey, turn: int, ms: int) ->
         "message": outcome.message,
         "spans": [{"artefact": str(s.artefact), "start": s.start, "end": s.end} for s in outcome.spans],
         **outcome.label.as_json(),
+        **({"instead": asdict(outcome.instead)} if outcome.instead else {}),
     }
     ok = outcome.status is ToolStatus.OK
     return StepDraft(
