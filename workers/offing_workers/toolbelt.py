@@ -7,12 +7,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
+import orjson
 from pydantic import BaseModel, ValidationError
 
 from offing.core.errors import InvalidInput, NotFound, Unavailable
-from offing.core.policy import Decision, Policy, PolicyContext, decide
+from offing.core.policy import Decision, Policy, PolicyContext, Verdict, decide
 from offing.core.provenance import NOBODY, PLATFORM, Label, observation
 from offing.core.step import CallKey
 from offing.core.tool import Effect, Span, ToolOutput, ToolSpec, ToolStatus
@@ -20,6 +21,7 @@ from offing.sdk import ToolCall
 from offing.storage import intents
 from offing.storage.pool import Database
 from offing.tools.tool import Tool, ToolFailed, ToolScope
+from offing_workers.approving import Approval, Approver, NobodyToAsk
 from offing_workers.recorder import RETRY_PAUSE, Recorder
 
 
@@ -35,16 +37,41 @@ class Outcome:
     detail: str = ""
     spans: tuple[Span, ...] = ()
     rule: str = ""
-    """The policy rule that decided. Empty: it was not asked."""
+    """The policy rule that decided; of a replaced call both, with a semicolon. Empty: it was not asked."""
+    instead: ToolCall | None = None
+    """The call that was made in place of the one that was asked for. None: it was that one, or none."""
     label: Label = NOBODY
     """Where content and message came from, by the tool that really ran."""
+
+
+class Taint(Protocol):
+    """What untrusted text has entered the run's context."""
+
+    async def moment(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
+        """The run as the policy is to see it now."""
+        ...
+
+    def note(self, tool: str, status: str, said: Mapping[str, Any], label: Label) -> None:
+        """A call is finished, and the graph is about to see what came of it."""
+        ...
+
+
+class Untouched:
+    """For a run whose taint nobody follows."""
+
+    async def moment(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
+        return PolicyContext(used=used, received=received)
+
+    def note(self, tool: str, status: str, said: Mapping[str, Any], label: Label) -> None:
+        """Nothing is followed."""
 
 
 class Toolbelt:
     """The tools of one claim.
 
-    `policy` None: the run has no valid one, and every call is denied. `used`: calls of each tool that earlier claims
-    made, for limits on their number.
+    `policy` None: the run has no valid one, and every call is denied. `used` and `received`: calls of each tool that
+    earlier claims made, and bytes that it answered, for limits on them. `taint` None: nobody follows it. `approver`
+    None: nobody can be asked.
     """
 
     def __init__(
@@ -55,18 +82,29 @@ class Toolbelt:
         database: Database,
         recorder: Recorder,
         used: Mapping[str, int],
+        *,
+        received: Mapping[str, int] | None = None,
+        taint: Taint | None = None,
+        approver: Approver | None = None,
     ) -> None:
         self._tools, self._policy, self._scope = tools, policy, scope
         self._database, self._recorder = database, recorder
-        self._used = Counter[str](used)
+        self._used, self._received = Counter[str](used), Counter[str](received or {})
+        self._taint, self._approver = taint or Untouched(), approver or NobodyToAsk()
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        rules = self._policy.rules if self._policy else ()
-        allowed = {rule.tool for rule in rules if rule.effect == "allow"}
-        return tuple(tool.spec for name, tool in self._tools.items() if name in allowed)
+        offered = self._policy.offered if self._policy else frozenset[str]()
+        return tuple(tool.spec for name, tool in self._tools.items() if name in offered)
 
     async def use(self, call: ToolCall, key: CallKey) -> Outcome:
+        """May leave by an exception of `approver` alone, which suspends the run."""
+        outcome = await self._judged(call, key, stands_in=False)
+        ran, said = (outcome.instead or call).tool, {"content": outcome.content, "message": outcome.message}
+        self._taint.note(ran, outcome.status, said, outcome.label)
+        return outcome
+
+    async def _judged(self, call: ToolCall, key: CallKey, *, stands_in: bool) -> Outcome:
         tool = self._tools.get(call.tool)
         if tool is None:
             return _invalid(call.tool, f"There is no tool {call.tool!r}. Use one of: {', '.join(sorted(self._tools))}.")
@@ -74,13 +112,41 @@ class Toolbelt:
             args = tool.spec.args.model_validate(call.args)
         except ValidationError as error:
             return _invalid(call.tool, _complaint(error))
-        decision = decide(self._policy, tool.spec, args.model_dump(mode="json"), PolicyContext(used=self._used))
+        told = args.model_dump(mode="json")
+        moment = await self._taint.moment(self._used, self._received)
+        decision = decide(self._policy, tool.spec, told, replace(moment, stands_in=stands_in))
+        if decision.verdict is Verdict.ASK:
+            decision = await self._asked(tool.spec, told, decision, key)
+        if decision.verdict is Verdict.REPLACE:
+            return await self._replaced(tool.spec, decision, key)
         if not decision.allowed:
             return _denied(tool.spec, decision)
-        self._used[call.tool] += 1
+        return await self._started(tool, call, args, key, decision)
+
+    async def _asked(self, spec: ToolSpec, args: dict[str, Any], decision: Decision, key: CallKey) -> Decision:
+        """What a person says to a call that a rule leaves to one."""
+        answer = await self._approver.approve(Approval(spec.name, args, decision.rule, decision.reason), key)
+        if answer.allowed:
+            return Decision(Verdict.ALLOW, decision.rule)
+        words = answer.words or "A person was asked and said no."
+        return Decision(Verdict.DENY, decision.rule, words)
+
+    async def _replaced(self, spec: ToolSpec, decision: Decision, key: CallKey) -> Outcome:
+        """A message for a result, or another call, which is judged like any and stands in for this one."""
+        if decision.instead is None:
+            return _denied(spec, decision)
+        instead = ToolCall(decision.instead.tool, decision.instead.args)
+        outcome = await self._judged(instead, key, stands_in=True)
+        rule = f"{decision.rule}; {outcome.rule}" if outcome.rule else decision.rule
+        return replace(outcome, rule=rule, instead=outcome.instead or instead)
+
+    async def _started(self, tool: Tool, call: ToolCall, args: BaseModel, key: CallKey, decision: Decision) -> Outcome:
+        self._used[tool.spec.name] += 1
         if not await self._may_start(tool.spec, call, key):
             return _unknown(tool.spec)
-        return await self._execute(tool, args, key, decision)
+        outcome = await self._execute(tool, args, key, decision)
+        self._received[tool.spec.name] += size_of(outcome.content)
+        return outcome
 
     async def _may_start(self, spec: ToolSpec, call: ToolCall, key: CallKey) -> bool:
         """Declare an effect. False: it was declared before a loss and must not happen twice."""
@@ -117,6 +183,11 @@ async def _answered(tool: Tool, args: BaseModel, scope: ToolScope) -> ToolOutput
             if tool.spec.effect is Effect.AT_MOST_ONCE:
                 raise
             await asyncio.sleep(RETRY_PAUSE)
+
+
+def size_of(content: Mapping[str, Any]) -> int:
+    """Bytes of what a tool answered, as JSON in UTF-8."""
+    return len(orjson.dumps(content)) if content else 0
 
 
 def _done(spec: ToolSpec, output: ToolOutput, decision: Decision) -> Outcome:
