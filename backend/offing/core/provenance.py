@@ -1,7 +1,8 @@
 """Where something that a run has seen came from, and how far it is trusted: the only home of both labels.
 
 A label belongs to a recorded observation and to each piece of evidence. What carries none, or one that cannot be read,
-came from nobody knows where and is untrusted. Knows no tool by name but those that read the web.
+came from nobody knows where and is untrusted. Knows no tool by name but those whose observations have a
+narrower origin than the tool.
 """
 
 import re
@@ -15,6 +16,8 @@ from offing.core.tool import ToolSpec
 
 LONGEST = 253
 """Code points of an origin's name."""
+PAGES = "fetch_page"
+"""The tool whose observation is a page, named by the address that it was read at."""
 MCP_PREFIX = "mcp_"
 """How the names of tools begin that a server of somebody else's offers: `mcp_SERVER_TOOL`."""
 
@@ -137,7 +140,7 @@ def host_of(address: object) -> str:
 def _origin(tool: str, content: Mapping[str, Any]) -> Origin:
     if tool.startswith(MCP_PREFIX):
         return Origin(Kind.MCP, _clean(tool.removeprefix(MCP_PREFIX).partition("_")[0]))
-    if host := host_of(content.get("name")):
+    if tool == PAGES and (host := host_of(content.get("name"))):
         return Origin(Kind.WEB, host)
     if source := _clean(str(content.get("source", ""))):
         return Origin(Kind.FILE, source)

@@ -14,6 +14,7 @@ from offing.core.policy.places import destination
 from offing.core.policy.rules import Condition, Kind, Policy, Rule, Substitute, named
 from offing.core.policy.trying import Unjudged, complaint, well_formed
 from offing.core.tool import ToolSpec
+from offing.core.url import Refused, target_of
 
 
 def decide(policy: Policy | None, spec: ToolSpec, args: Mapping[str, Any], context: PolicyContext = FRESH) -> Decision:
@@ -26,6 +27,16 @@ def decide(policy: Policy | None, spec: ToolSpec, args: Mapping[str, Any], conte
         return denied(str(unjudged))
     except Exception as error:  # a policy that fails in an unforeseen way must not let a call through
         return denied(f"The tool policy could not be evaluated ({type(error).__name__}).")
+
+
+_LEAK = (
+    "It would carry text that was copied from outside to {}, which neither the question nor a search has named. Search "
+    "for it first, or write it without what was read."
+)
+_ASTRAY = (
+    "{} holds text that was copied from outside, and neither the question nor a search has given this address. Search "
+    "for the page, and take its address from the results."
+)
 
 
 class _Call:
@@ -126,12 +137,18 @@ class _Call:
         texts = [text for value in self._args.values() for text in strings_in(value)]
         places = [place for text in texts if (place := destination(text, bare=self._spec.outward)) is not None]
         new = [place for place in places if place not in self._context.known_hosts]
-        if not new or not any(copied(text, self._context.seen) for text in texts):
+        if not new:
+            return next((_ASTRAY.format(text[:200]) for text in texts if self._strays(text)), "")
+        if not any(copied(text, self._context.seen) for text in texts):
             return ""
-        return (
-            f"It would carry text that was copied from outside to {new[0] or 'an address that cannot be read'}, which "
-            "neither the question nor a search has named. Search for it first, or write it without what was read."
-        )
+        return _LEAK.format(new[0] or "an address that cannot be read")
+
+    def _strays(self, text: str) -> bool:
+        """At a known host: an address that nobody gave, with something in it that was copied from untrusted text."""
+        target = target_of(text)
+        if isinstance(target, Refused) or target.url in self._context.known_addresses:
+            return False
+        return copied(target.path, self._context.seen)
 
 
 def _unmet(condition: Condition, value: Any) -> str:

@@ -1,0 +1,118 @@
+"""What of a run's context came from outside, as the tool policy needs it: the only home of how a run becomes tainted.
+
+Everything follows from what is on record, so that a run that goes on after a loss is as tainted as before: the labels
+and contents of its tool calls, what people wrote, and what earlier runs of the thread answered. It decides nothing.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from offing.core.policy import PolicyContext, Seen
+from offing.core.policy.copying import MOST_SHINGLES, shingles, strings_in
+from offing.core.provenance import Kind, Label, Origin, Trust, label_in
+from offing.core.step import Step
+from offing.core.tool import ToolStatus
+from offing.core.url import Refused, Target, target_of
+
+Recorded = Callable[[], Awaitable[Iterable[Mapping[str, Any]]]]
+"""Payloads of the run's finished tool calls."""
+Messages = Callable[[], Awaitable[Sequence[Step]]]
+"""What people have written to the run."""
+
+SEARCH = Origin(Kind.TOOL, "web_search")
+"""What the operator's search engines found."""
+PLACES = frozenset({"url", "name"})
+"""Fields of what was found, and of a page, that hold an address and are no text that a stranger wrote."""
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]{}|]+", re.IGNORECASE)
+_NAME = re.compile(r"(?<![\w@.-])(?:[\w-]+\.)+[^\W\d_][\w-]+(?![\w-])")
+_MAIL = re.compile(r"[^\s<>\"(),:;\\@]+@[^\s<>\"(),:;\\@]+")
+_AFTER = ".,;:!?\u2026"
+
+
+class Tainting:
+    """What one claim knows of a run's taint. It only ever grows.
+
+    `said`: what the user asked, in this run and in earlier ones of its thread. `earlier`: text that earlier runs left
+    and that this one's prompts show. `recorded` None: the run's first claim, with nothing to read back.
+    """
+
+    def __init__(
+        self, said: Iterable[str], earlier: Iterable[str], recorded: Recorded | None, messages: Messages
+    ) -> None:
+        self._recorded, self._messages, self._heard = recorded, messages, 0
+        self._shingles: set[int] = set()
+        self._whole, self._tainted = True, False
+        self._hosts: set[str] = set()
+        self._addresses: set[str] = set()
+        self._named(said)
+        for text in earlier:
+            self.read(text)
+
+    async def moment(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
+        """The run as it is now. The first time, what earlier claims recorded is read back."""
+        if self._recorded is not None:
+            for payload in await self._recorded():
+                self.note(payload["tool"], payload["status"], payload, label_in(payload))
+            self._recorded = None
+        said = await self._messages()
+        self._named(str(step.payload.get("text") or step.title) for step in said[self._heard :])
+        self._heard = len(said)
+        return PolicyContext(
+            used=used,
+            received=received,
+            tainted=self._tainted,
+            seen=Seen(self._shingles, self._whole),
+            known_hosts=frozenset(self._hosts),
+            known_addresses=frozenset(self._addresses),
+        )
+
+    def note(self, tool: str, status: str, said: Mapping[str, Any], label: Label) -> None:
+        """A finished call. `said`: its `content` and `message`. By its label, for another tool than `tool` may have run."""
+        content: Mapping[str, Any] = said.get("content") or {}
+        if status == ToolStatus.OK:
+            self._found(_places(label.origin, content))
+        if label.trust is Trust.UNTRUSTED:
+            self.read(str(said.get("message") or ""), *strings_in(_theirs(label.origin, content)))
+
+    def read(self, *texts: str) -> None:
+        """Untrusted text has entered the context."""
+        self._tainted = True
+        for text in texts:
+            if not self._whole:
+                return
+            self._shingles |= shingles(text)
+            if len(self._shingles) > MOST_SHINGLES:
+                self._shingles, self._whole = set(), False
+
+    def _named(self, texts: Iterable[str]) -> None:
+        """Places that a person named, whole addresses or names alone."""
+        for text in texts:
+            self._found(found.rstrip(_AFTER) for found in _ADDRESS.findall(text))
+            self._hosts |= {mail.rstrip(_AFTER).lower() for mail in _MAIL.findall(text)}
+            self._hosts |= {t.host for name in _NAME.findall(text) if isinstance(t := _at(name), Target)}
+
+    def _found(self, addresses: Iterable[str]) -> None:
+        targets = [t for address in addresses if isinstance(t := target_of(address), Target)]
+        self._addresses |= {target.url for target in targets}
+        self._hosts |= {target.host for target in targets}
+
+
+def _at(name: str) -> Target | Refused:
+    return target_of(f"https://{name}/")
+
+
+def _places(origin: Origin, content: Mapping[str, Any]) -> list[str]:
+    """Addresses that a search gave, or that a page was read at."""
+    if origin == SEARCH:
+        return [str(one["url"]) for one in content.get("results", ())]
+    return [str(content["name"])] if origin.kind is Kind.WEB else []
+
+
+def _theirs(origin: Origin, content: Mapping[str, Any]) -> object:
+    """What strangers wrote of an observation. Where the platform has no part in its form: all of it."""
+    if origin != SEARCH and origin.kind is not Kind.WEB:
+        return content
+    told = [content, *content.get("results", ())]
+    return [{k: v for k, v in one.items() if k not in PLACES and k != "results"} for one in told]
