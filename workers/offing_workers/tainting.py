@@ -11,9 +11,12 @@ from typing import Any
 from offing.core.policy import PolicyContext, Seen
 from offing.core.policy.copying import MOST_SHINGLES, shingles, strings_in
 from offing.core.provenance import Kind, Label, Origin, Trust, label_in
-from offing.core.step import Step
+from offing.core.step import Step, StepKind
 from offing.core.tool import ToolStatus
 from offing.core.url import Refused, Target, target_of
+from offing.storage import steps
+from offing.storage.pool import Database
+from offing_workers.recorder import Recorder
 
 Recorded = Callable[[], Awaitable[Iterable[Mapping[str, Any]]]]
 """Payloads of the run's finished tool calls."""
@@ -25,10 +28,38 @@ SEARCH = Origin(Kind.TOOL, "web_search")
 PLACES = frozenset({"url", "name"})
 """Fields of what was found, and of a page, that hold an address and are no text that a stranger wrote."""
 
+ALL = 10_000
+"""Tool calls that are read back."""
+
 _ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]{}|]+", re.IGNORECASE)
 _NAME = re.compile(r"(?<![\w@.-])(?:[\w-]+\.)+[^\W\d_][\w-]+(?![\w-])")
 _MAIL = re.compile(r"[^\s<>\"(),:;\\@]+@[^\s<>\"(),:;\\@]+")
 _AFTER = ".,;:!?\u2026"
+
+
+def following(
+    database: Database,
+    recorder: Recorder,
+    question: str,
+    earlier: Sequence[tuple[str, str]],
+    advice: Iterable[str],
+    *,
+    fresh: bool,
+) -> "Tainting":
+    """The taint of a run in this claim. `earlier`: questions and answers of its thread. `fresh`: its first claim."""
+    tenant, run = recorder.fence.tenant, recorder.fence.run
+
+    async def recorded() -> Sequence[Mapping[str, Any]]:
+        async with database.transaction(tenant) as connection:
+            stored = await steps.last_of_kind(connection, run, StepKind.TOOL, ALL)
+        return [step.payload for step in (*stored, *recorder.recollection.own(StepKind.TOOL))]
+
+    async def messages() -> Sequence[Step]:
+        return await recorder.recollection.messages(0)
+
+    said = (question, *(asked for asked, _ in earlier))
+    left = (*(answer for _, answer in earlier), *advice)
+    return Tainting(said, left, None if fresh else recorded, messages)
 
 
 class Tainting:
@@ -69,7 +100,7 @@ class Tainting:
         )
 
     def note(self, tool: str, status: str, said: Mapping[str, Any], label: Label) -> None:
-        """A finished call. `said`: its `content` and `message`. By its label, for another tool than `tool` may have run."""
+        """A finished call. `said`: its `content` and `message`. Its label names the tool that really ran."""
         content: Mapping[str, Any] = said.get("content") or {}
         if status == ToolStatus.OK:
             self._found(_places(label.origin, content))
