@@ -1,15 +1,31 @@
-"""Graphs that wait for a person: by LangGraph's own interrupt, and through the run's context."""
+"""Graphs that wait for a person: by LangGraph's own interrupt, and through the run's context.
+
+Each ends with a report whose sentences are what it heard, so that a test sees what the answers became.
+"""
 
 import operator
 from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import END, START
+from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from offing.sdk import Graph, RunContext
+from offing.sdk import (
+    DraftSection,
+    DraftSentence,
+    Graph,
+    Plan,
+    ReportDraft,
+    RunContext,
+    StepDraft,
+    StepKind,
+    StopReason,
+    ToolCall,
+    Verdict,
+)
 from tests.workers.graphs import untyped
 
-NAMES = ("plain_ask", "plain_twice", "plain_branches")
+NAMES = ("plain_ask", "plain_branches", "asking", "branching", "defaulting", "deciding")
 
 GRAPHS = ",".join(f"tests.workers.asking:{name}" for name in NAMES)
 
@@ -18,45 +34,77 @@ class Heard(TypedDict):
     heard: Annotated[list[str], operator.add]
 
 
-def _registered(name: str, build: Any) -> Graph:
+async def _report(state: Heard, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    sentences = tuple(DraftSentence(text=text) for text in sorted(state["heard"]))
+    draft = ReportDraft(title="Heard", sections=(DraftSection(heading="Heard", sentences=sentences),))
+    await ctx.deliver(draft, StopReason.ANSWERED)
+    return {}
+
+
+def _graph(name: str, *nodes: Any) -> Graph:
+    """All nodes side by side, then the report."""
+
+    def build() -> Any:
+        graph = untyped(Heard, context_schema=RunContext)
+        graph.add_node("report", _report)
+        for node in nodes:
+            graph.add_node(node.__name__, node)
+            graph.add_edge(START, node.__name__)
+        graph.add_edge([node.__name__ for node in nodes], "report")
+        graph.add_edge("report", END)
+        return graph
+
     return Graph(name, name, "Waits for a person.", f"{name}-1", build, lambda _: {"heard": []}, ())
 
 
-async def _ask(_: Heard) -> dict[str, Any]:
-    return {"heard": [f"got {interrupt({'question': 'Which one?', 'of': [1, 2]})!r}"]}
+async def one(_: Heard) -> dict[str, Any]:
+    return {"heard": [f"one {interrupt({'question': 'Which one?', 'of': [1, 2]})!r}"]}
 
 
-async def _ask_twice(_: Heard) -> dict[str, Any]:
+async def two(_: Heard) -> dict[str, Any]:
     first = interrupt("First?")
-    return {"heard": [f"{first} then {interrupt('Second?')}"]}
+    return {"heard": [f"two {first} {interrupt('Second?')}"]}
 
 
-async def _quiet(_: Heard) -> dict[str, Any]:
+async def quiet(_: Heard) -> dict[str, Any]:
     return {"heard": ["quiet"]}
 
 
-def _alone(node: Any) -> Any:
-    def build() -> Any:
-        graph = untyped(Heard, context_schema=RunContext)
-        graph.add_node("ask", node)
-        graph.add_edge(START, "ask")
-        graph.add_edge("ask", END)
-        return graph
-
-    return build
+async def asks(_: Heard, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    review = await ctx.review(Plan(("look", "write"), goal="Find it"))
+    word = await ctx.ask("Which year?", choices=("1990", "1991"))
+    sure = await ctx.approve("Delete the draft?", "It is 3 pages long.")
+    return {"heard": [f"{review.verdict} {'+'.join(review.plan.steps)} {word} {sure}"]}
 
 
-def _branched() -> Any:
-    graph = untyped(Heard, context_schema=RunContext)
-    for name, node in (("one", _ask), ("two", _ask_twice), ("three", _quiet), ("last", _quiet)):
-        graph.add_node(name, node)
-    for name in ("one", "two", "three"):
-        graph.add_edge(START, name)
-    graph.add_edge(["one", "two", "three"], "last")
-    graph.add_edge("last", END)
-    return graph
+async def left(_: Heard, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    await ctx.record(StepDraft(StepKind.NOTE, "left began"))
+    return {"heard": [f"left {await ctx.ask('Left?')}"]}
 
 
-plain_ask = _registered("plain_ask", _alone(_ask))
-plain_twice = _registered("plain_twice", _alone(_ask_twice))
-plain_branches = _registered("plain_branches", _branched)
+async def right(_: Heard, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    result = await ctx.use(ToolCall("calculate", {"expression": "6 * 7"}))
+    return {"heard": [f"right {result.content['text']} {await ctx.ask('Right?')}"]}
+
+
+async def hurried(_: Heard, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    return {"heard": [f"hurried {await ctx.ask('Quick?', default='nobody', within=0.2)}"]}
+
+
+async def patient(_: Heard, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    review = await ctx.review(Plan(("a",)), default=Verdict.APPROVED)
+    return {"heard": [f"patient {review.verdict}"]}
+
+
+plain_ask = _graph("plain_ask", one)
+plain_branches = _graph("plain_branches", one, two, quiet)
+asking = _graph("asking", asks)
+branching = _graph("branching", left, right, quiet)
+defaulting = _graph("defaulting", hurried)
+deciding = _graph("deciding", patient)

@@ -1,47 +1,234 @@
 """Runs that wait for a person: nothing is lost, doubled or asked twice, whatever happens meanwhile."""
 
+import asyncio
 from uuid import UUID
 
-from offing.core.question import Answer
-from offing.core.run import RunStatus
+import pytest
+import redis
+
+from offing.core.errors import Conflict, InvalidInput
+from offing.core.question import Answer, Question, QuestionKind, Verdict
+from offing.core.run import CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
-from offing.services.questions import Asked, answer, asked
-from offing.services.runs import RunRequest
+from offing.services.questions import answer, asked
+from offing.services.runs import RunRequest, cancel, pause, resume
+from offing.storage import reports, runs
 from offing.storage.runs import RunRow
-from tests.workers.conftest import Platform
+from tests.workers.conftest import Platform, StartWorker
 
 
 def waits(row: RunRow) -> bool:
     return row.status is RunStatus.WAITING
 
 
-async def open_questions(platform: Platform, run: UUID) -> list[Asked]:
-    return [one for one in await asked(platform.database, platform.tenant, run) if one.open]
+async def begun(platform: Platform, graph: str, **more: object) -> UUID:
+    return (await platform.submit(RunRequest("Ask me", graph=graph, **more))).id  # type: ignore[arg-type]
 
 
-async def say(platform: Platform, run: UUID, number: int, given: Answer) -> None:
-    await answer(platform.database, platform.hints, platform.tenant, run, number, given, by="somebody")
+async def still_open(platform: Platform, run: UUID) -> list[Question]:
+    return [one.question for one in await asked(platform.database, platform.tenant, run) if one.open]
+
+
+async def waiting(platform: Platform, run: UUID, prompt: str) -> Question:
+    """The open question of these words, once the run waits for it."""
+    while True:
+        await platform.until(run, waits)
+        if found := [q for q in await still_open(platform, run) if q.asking.prompt == prompt]:
+            return found[0]
+        await asyncio.sleep(0.02)
+
+
+async def say(platform: Platform, run: UUID, question: Question, given: Answer) -> Question:
+    number, hints = question.number, platform.hints
+    return await answer(platform.database, hints, platform.tenant, run, number, given, by="somebody")
+
+
+async def heard(platform: Platform, run: UUID) -> list[str]:
+    """What the graph made of the answers, once it has ended."""
+    assert (await platform.ended(run)).status is RunStatus.DONE
+    async with platform.database.transaction(platform.tenant) as connection:
+        report = await reports.latest(connection, run)
+    assert report is not None
+    return [sentence.text for sentence in report.sentences()]
+
+
+async def kinds(platform: Platform, run: UUID) -> list[StepKind]:
+    return [step.kind for step in await platform.steps(run)]
 
 
 async def test_a_plain_interrupt_becomes_a_question_and_its_answer_is_what_it_returns(standing: Platform) -> None:
-    run = await standing.submit(RunRequest("Ask me", graph="plain_ask"))
-    waiting = await standing.until(run.id, waits)
-    (one,) = await open_questions(standing, run.id)
-    await say(standing, run.id, one.question.number, Answer(text="[1, 2]"))
-    ended = await standing.ended(run.id)
-    kinds = [s.kind for s in await standing.steps(run.id)]
-    assert waiting.waiting_for == "a person's answer"
-    assert one.question.asking.prompt == "Which one?"
-    assert (ended.status, kinds.count(StepKind.QUESTION), kinds.count(StepKind.ANSWER)) == (RunStatus.DONE, 1, 1)
+    run = await begun(standing, "plain_ask")
+    question = await waiting(standing, run, "Which one?")
+    row = await standing.run(run)
+    await say(standing, run, question, Answer(text="[1, 2]"))
+    assert await heard(standing, run) == ["one [1, 2]"]
+    assert row.waiting_for == "a person's answer"
+    assert question.asking.kind is QuestionKind.INTERRUPT
 
 
-async def test_two_interrupts_of_a_node_and_of_its_neighbour_are_answered_in_any_order(standing: Platform) -> None:
-    run = await standing.submit(RunRequest("Ask me", graph="plain_branches"))
-    for words in ("second first", "b", "c"):
-        await standing.until(run.id, waits)
-        still_open = await open_questions(standing, run.id)
-        await say(standing, run.id, still_open[-1].question.number, Answer(text=words))
-    ended = await standing.ended(run.id)
-    prompts = [one.question.asking.prompt for one in await asked(standing.database, standing.tenant, run.id)]
-    assert ended.status is RunStatus.DONE
-    assert sorted(prompts) == ["First?", "Second?", "Which one?"]
+async def test_interrupts_of_neighbours_are_answered_in_any_order_and_none_runs_twice(standing: Platform) -> None:
+    run = await begun(standing, "plain_branches")
+    await say(standing, run, await waiting(standing, run, "First?"), Answer(text="a"))
+    await say(standing, run, await waiting(standing, run, "Second?"), Answer(text="b"))
+    await say(standing, run, await waiting(standing, run, "Which one?"), Answer(text="plain words"))
+    assert await heard(standing, run) == ["one 'plain words'", "quiet", "two a b"]
+    assert (await kinds(standing, run)).count(StepKind.QUESTION) == 3
+
+
+async def test_a_graph_reviews_asks_and_approves_one_after_the_other(standing: Platform) -> None:
+    run = await begun(standing, "asking")
+    edited = Answer(verdict=Verdict.EDITED, steps=("read", "write"))
+    await say(standing, run, await waiting(standing, run, "Find it"), edited)
+    await say(standing, run, await waiting(standing, run, "Which year?"), Answer(text="1991"))
+    await say(standing, run, await waiting(standing, run, "Delete the draft?"), Answer(approved=True, comment="do"))
+    assert await heard(standing, run) == ["edited read+write 1991 True"]
+    told = [s.title for s in await standing.steps(run) if s.kind is StepKind.ANSWER]
+    assert told == ["edited", "1991", "approved: do"]
+
+
+async def test_two_branches_ask_at_once_and_the_answered_one_does_not_wait_for_the_other(standing: Platform) -> None:
+    run = await begun(standing, "branching")
+    right = await waiting(standing, run, "Right?")
+    left = await waiting(standing, run, "Left?")
+    await say(standing, run, right, Answer(text="r"))
+    await standing.until(run, lambda row: waits(row) and row.last_seq > right.number + 2)
+    assert (await kinds(standing, run)).count(StepKind.ANSWER) == 1
+    await say(standing, run, left, Answer(text="l"))
+    assert await heard(standing, run) == ["left l", "quiet", "right 42 r"]
+    found = await kinds(standing, run)
+    assert [found.count(kind) for kind in (StepKind.QUESTION, StepKind.TOOL, StepKind.NOTE)] == [2, 1, 1]
+
+
+async def test_the_first_answer_stands_and_an_answer_must_fit(standing: Platform) -> None:
+    run = await begun(standing, "asking")
+    plan = await waiting(standing, run, "Find it")
+    with pytest.raises(InvalidInput, match="comment"):
+        await say(standing, run, plan, Answer(verdict=Verdict.COMMENTED))
+    await say(standing, run, plan, Answer())
+    with pytest.raises(Conflict, match="has been answered"):
+        await say(standing, run, plan, Answer())
+    year = await waiting(standing, run, "Which year?")
+    with pytest.raises(InvalidInput, match="1990, 1991"):
+        await say(standing, run, year, Answer(text="1992"))
+    await cancel(standing.database, standing.hints, standing.tenant, run, CancelMode.DISCARD)
+
+
+async def test_a_question_that_nobody_answers_in_time_takes_its_default(standing: Platform) -> None:
+    run = await begun(standing, "defaulting")
+    assert await heard(standing, run) == ["hurried nobody"]
+    (question,) = [one.question for one in await asked(standing.database, standing.tenant, run)]
+    assert (question.answerer, question.answered_by) == ("default", "")
+
+
+async def test_a_waiting_run_is_cancelled_at_once(standing: Platform) -> None:
+    run = await begun(standing, "plain_ask")
+    question = await waiting(standing, run, "Which one?")
+    await cancel(standing.database, standing.hints, standing.tenant, run, CancelMode.DISCARD)
+    assert (await standing.run(run)).status is RunStatus.CANCELLED
+    assert await still_open(standing, run) == []
+    with pytest.raises(Conflict, match="has ended"):
+        await say(standing, run, question, Answer(text="1"))
+
+
+@pytest.mark.parametrize("graph", ["plain_ask", "asking"])
+async def test_a_waiting_run_that_is_told_to_write_asks_nobody_any_more(standing: Platform, graph: str) -> None:
+    run = await begun(standing, graph)
+    await standing.until(run, waits)
+    await cancel(standing.database, standing.hints, standing.tenant, run, CancelMode.WRITE)
+    ended = await standing.ended(run)
+    assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ASKED_TO_WRITE)
+
+
+async def test_a_run_that_is_told_to_write_takes_the_default_of_what_it_asked(standing: Platform) -> None:
+    run = await begun(standing, "deciding")
+    await standing.until(run, waits)
+    await cancel(standing.database, standing.hints, standing.tenant, run, CancelMode.WRITE)
+    assert await heard(standing, run) == ["patient approved"]
+
+
+async def test_an_answer_to_a_paused_run_is_kept_until_it_is_resumed(standing: Platform) -> None:
+    run = await begun(standing, "plain_ask")
+    question = await waiting(standing, run, "Which one?")
+    await pause(standing.database, standing.hints, standing.tenant, run)
+    await say(standing, run, question, Answer(text="7"))
+    assert (await standing.run(run)).status is RunStatus.PAUSED
+    await resume(standing.database, standing.hints, standing.tenant, run)
+    assert await heard(standing, run) == ["one 7"]
+
+
+async def test_a_run_that_is_resumed_without_an_answer_waits_again_for_the_same_question(standing: Platform) -> None:
+    run = await begun(standing, "asking")
+    question = await waiting(standing, run, "Find it")
+    await pause(standing.database, standing.hints, standing.tenant, run)
+    await resume(standing.database, standing.hints, standing.tenant, run)
+    again = await waiting(standing, run, "Find it")
+    assert again.number == question.number
+    await cancel(standing.database, standing.hints, standing.tenant, run, CancelMode.DISCARD)
+
+
+async def test_nothing_is_worked_while_a_run_waits(standing: Platform) -> None:
+    run = await begun(standing, "plain_ask")
+    await waiting(standing, run, "Which one?")
+    before = (await standing.run(run)).spent.seconds
+    async with standing.database.transaction(standing.tenant) as connection:
+        await connection.execute("select pg_sleep(0.3)")
+    await say(standing, run, (await still_open(standing, run))[0], Answer(text="1"))
+    await standing.ended(run)
+    assert (await standing.run(run)).spent.seconds - before < 0.3
+
+
+@pytest.mark.parametrize("graph", ["plain_branches", "branching"])
+async def test_at_durability_exit_a_run_waits_and_goes_on_the_same(standing: Platform, graph: str) -> None:
+    run = await begun(standing, graph, durability="exit")
+    while not (row := await standing.until(run, lambda row: waits(row) or row.terminal)).terminal:
+        question = (await still_open(standing, run))[0]
+        await say(standing, run, question, Answer(text=question.asking.prompt[0]))
+        await standing.until(run, lambda row: row.terminal or waits(row))
+    expected = {"plain_branches": ["one 'W'", "quiet", "two F S"], "branching": ["left L", "quiet", "right 42 R"]}
+    assert row.status is RunStatus.DONE
+    assert await heard(standing, run) == expected[graph]
+
+
+@pytest.mark.parametrize("graph", ["plain_branches", "branching"])
+async def test_a_worker_that_is_killed_while_a_run_waits_costs_nothing(
+    platform: Platform, start_worker: StartWorker, redis_url: str, graph: str
+) -> None:
+    worker = start_worker()
+    run = await begun(platform, graph)
+    await platform.until(run, waits)
+    asked_before = len(await still_open(platform, run))
+    worker.kill()
+    with redis.Redis.from_url(redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
+        client.flushall()  # pyright: ignore[reportUnknownMemberType]
+    question = (await still_open(platform, run))[0]
+    await say(platform, run, question, Answer(text="x"))
+    assert (await platform.run(run)).status is RunStatus.QUEUED
+    start_worker()
+    while question := next(iter(await still_open(platform, run)), None):
+        await platform.until(run, waits)
+        await say(platform, run, question, Answer(text="x"))
+    assert len(await heard(platform, run)) == 3
+    assert (asked_before, (await kinds(platform, run)).count(StepKind.QUESTION)) in [(2, 2), (2, 3)]
+
+
+async def test_a_worker_that_is_killed_right_after_the_answer_takes_it_up_once(
+    platform: Platform, start_worker: StartWorker
+) -> None:
+    worker = start_worker()
+    run = await begun(platform, "asking")
+    plan = await waiting(platform, run, "Find it")
+    await say(platform, run, plan, Answer())
+    worker.kill()
+    start_worker()
+    await say(platform, run, await waiting(platform, run, "Which year?"), Answer(text="1990"))
+    await say(platform, run, await waiting(platform, run, "Delete the draft?"), Answer())
+    assert await heard(platform, run) == ["approved look+write 1990 False"]
+    assert (await kinds(platform, run)).count(StepKind.ANSWER) == 3
+
+
+async def test_a_wish_that_comes_before_the_wait_is_stored_is_not_lost(standing: Platform) -> None:
+    run = await begun(standing, "plain_ask")
+    async with standing.database.transaction(standing.tenant) as connection:
+        await runs.want_cancel(connection, run, CancelMode.WRITE)
+    ended = await standing.ended(run)
+    assert ended.stop_reason is StopReason.ASKED_TO_WRITE

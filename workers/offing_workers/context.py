@@ -9,7 +9,7 @@ from typing import Any, get_args
 from opentelemetry import trace
 from pydantic import BaseModel
 
-from offing.core import trajectory
+from offing.core import question, trajectory
 from offing.core.citation import check
 from offing.core.evidence import EvidenceBook
 from offing.core.model import Answer, Attempt, EngineChoice, EngineFailure, FailureKind
@@ -22,6 +22,7 @@ from offing.core.trajectory import Fracture, outcome_of
 from offing.models.engine import RoleRequest, engine_for
 from offing.sdk import Role, RoleReply, RunView, ToolCall, result_of
 from offing.sdk.advice import Advice, advised
+from offing.sdk.asking import AsksPeople
 from offing.sdk.values import Input, Output
 from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
@@ -31,6 +32,7 @@ from offing.storage.turn_rows import TurnRow
 from offing.storage.turns import Origin, Rejection, attempt_as_json
 from offing.telemetry.attributes import DECISION
 from offing.telemetry.tracing import mark_failed
+from offing_workers.asking import Asker
 from offing_workers.hold import Drain, Hold
 from offing_workers.meter import RunMeter
 from offing_workers.placing import Placing
@@ -58,7 +60,7 @@ class Checked:
     """Writes the report's rows; its step is the first of those appended."""
 
 
-class SliceContext:
+class SliceContext(AsksPeople):
     """One claim's context. Every method that appends asks the journal first.
 
     `fresh`: this is the run's first claim, so there is nothing of it to read back.
@@ -78,8 +80,10 @@ class SliceContext:
         fresh: bool,
         counts_turns: bool,
         roles: Sequence[Role[Any, Any]],
+        asker: Asker,
         advice: Mapping[str, Advice] | None = None,
     ) -> None:
+        self._asker = asker
         self._run, self._engines, self._hold = run, engines, hold
         self._recorder, self._toolbelt, self._database, self._viewers = recorder, toolbelt, database, viewers
         self._turns_left = turns_per_slice
@@ -162,6 +166,10 @@ class SliceContext:
             self._evidence.add(outcome.content, outcome.label)
         return result_of(step)
 
+    async def put(self, asking: question.Asking, turn: int) -> question.Answer:
+        key = self._recorder.next_key(asking.kind, question.asking_json(asking))
+        return await self._asker.put(asking, key, turn)
+
     async def record(self, *drafts: StepDraft) -> None:
         for draft in drafts:
             key = self._recorder.next_key(draft.kind, draft.payload)
@@ -198,6 +206,23 @@ class SliceContext:
             return self.report
         async with self._reading() as connection:
             return await reports.latest(connection, self._run.id)
+
+    async def show(self, text: str) -> None:
+        """Show viewers what the run does now; not on record."""
+        await self._doing(text)
+
+    async def closing(self, draft: ReportDraft, reason: StopReason) -> Checked:
+        """As `checked`, for a report that the graph itself came to: its roles' latest turns are done with it."""
+        checked = await self.checked(draft, reason)
+        await self._placing.know()
+        last = self._placing.latest() if outcome_of(RunStatus.DONE, reason) in OWN_ACCORD else []
+
+        async def store(connection: Connection, new: list[Step]) -> None:
+            await checked.store(connection, new)
+            if last:
+                await turns.mark_done(connection, self._run.id, last)
+
+        return replace(checked, store=store)
 
     async def _turn_of_its_own(self) -> StopReason | None:
         """Begin a turn for a call of a graph that counts none. Why there is no room for it; None: there is."""
@@ -287,16 +312,16 @@ class SliceContext:
 
     def _note_author(self, role: Role[Any, Any], step: Step) -> None:
         """Remember who wrote a draft that was accepted, be it a whole answer or a part of one."""
-        if _wrote(role.output, step):
+        if _wrote(role, step):
             self._author = author_of(step)
 
     async def _written_by(self) -> str:
         """Who wrote what is handed over; from the record where that was heard in an earlier slice."""
         if self._author or self._fresh:
             return self._author or NO_MODEL
-        roles = {role.name: role.output for role in self._roles}
+        roles = {role.name: role for role in self._roles}
         said = [s for kind in {r.kind for r in self._roles} for s in await self.recall(kind, MOST)]
-        heard = [s for s in said if (kind := roles.get(s.payload.get("role", ""))) and _wrote(kind, s)]
+        heard = [s for s in said if (role := roles.get(s.payload.get("role", ""))) and _wrote(role, s)]
         return author_of(max(heard, key=lambda step: step.seq)) if heard else NO_MODEL
 
     async def _deliver(self, draft: ReportDraft, reason: StopReason, key: CallKey) -> Report:
@@ -364,8 +389,9 @@ def author_of(step: Step) -> str:
     return step.payload["model"] or f"the {step.payload['engine']} engine"
 
 
-def _wrote(output: type[BaseModel], step: Step) -> bool:
-    return "output" in step.payload and holds_draft(output, step.payload["output"])
+def _wrote(role: Role[Any, Any], step: Step) -> bool:
+    """The step is a draft of a report, or an answer in a chat, whose last one is the report."""
+    return "output" in step.payload and (role.native is not None or holds_draft(role.output, step.payload["output"]))
 
 
 def holds_draft(output: type[BaseModel], said: Mapping[str, Any]) -> bool:

@@ -21,6 +21,7 @@ from offing.core.policy import policy_of
 from offing.core.run import TERMINAL, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
+from offing.sdk.running import carrying
 from offing.services import prompt_library
 from offing.services.graphs import at_version, own_tools
 from offing.services.library import LibraryScope, library_port
@@ -36,12 +37,15 @@ from offing.telemetry.logs import bound
 from offing.telemetry.redaction import redact
 from offing.tools import registry
 from offing.tools.tool import ToolScope
-from offing_workers import interrupts, waiting
+from offing_workers import interrupts, plain, waiting
+from offing_workers.asking import Asker
 from offing_workers.context import SliceContext
 from offing_workers.hold import Drain, Hold
+from offing_workers.places import Places
 from offing_workers.recollection import Recollection
 from offing_workers.recorder import Also, Recorder, Viewers
 from offing_workers.spans import slice_span
+from offing_workers.tainting import Tainting, following
 from offing_workers.toolbelt import Toolbelt
 
 STALLED_CLAIMS = 5
@@ -54,6 +58,9 @@ RETURN_PAUSE = 0.5
 """Seconds before a slice that Postgres left in the middle goes on from its last checkpoint."""
 
 SALVAGED_EVIDENCE = 12
+
+CITABLE = 10_000
+"""Passages that the answer of a plain graph may cite."""
 
 NOBODY = "The graph asked a person, and a rollout has nobody to ask."
 
@@ -78,8 +85,15 @@ class Wakes(Protocol):
 
 @cache
 def compiled(build: Callable[[], Any]) -> Any:
-    """A graph, compiled once a process; a saver is put in for each slice."""
-    return build().compile()
+    """A graph, compiled once a process unless it comes so; a saver is put in for each slice."""
+    built = build()
+    return built.compile() if hasattr(built, "compile") else built
+
+
+@cache
+def _nests(build: Callable[[], Any]) -> bool:
+    """Whether there are graphs within the graph."""
+    return any(True for _ in compiled(build).get_subgraphs())
 
 
 class Slice:
@@ -102,6 +116,7 @@ class Slice:
         self._reach = reach
         self._fresh, self._announced = claim.fence.number == 1, False
         self._at_exit, self._is_rollout = False, False
+        self._places, self._plain = Places(), plain.Advanced()
         self.to_settle = False
         """The run is a rollout, and this slice set out to end it. It may have been cut off before or after the end was
         stored: a heartbeat that finds an ended run takes it for lost."""
@@ -157,7 +172,12 @@ class Slice:
                 return await self._wait_for_version(connection, row)
             self._at_exit, self._is_rollout = row.durability == "exit", row.kind == "rollout"
             saver = FencedSaver(
-                self._database, self._fence, term=self._limits.term, turn_key=graph.turn_key, at_exit=self._at_exit
+                self._database,
+                self._fence,
+                term=self._limits.term,
+                turn_key=graph.turn_key,
+                at_exit=self._at_exit,
+                content=graph.plain.types if graph.plain else None,
             )
             context = await self._opened(connection, row, saver, graph)
         with slice_span(self._fence, row.graph, row.traceparent) as spans:
@@ -203,23 +223,30 @@ class Slice:
             checkpoints=saver,
             monotonic=time.monotonic,
             at_exit=at_exit,
+            places=self._places,
+            by_content=graph.plain is not None,
         )
+        self._asker = Asker(self._database, self._recorder, self._hold, alone=self._is_rollout)
+        advice = await prompt_library.advice(connection, row)
+        shown = [one.text for one in advice.values()]
+        taint = following(self._database, self._recorder, row.question, earlier, shown, fresh=fresh)
         return SliceContext(
             RunView(row.id, row.question, earlier, row.budget, row.seed),
             row.engines,
             self._hold,
             self._recorder,
-            self._toolbelt(row, used, graph),
+            self._toolbelt(row, used, graph, taint),
             self._database,
             self._viewers,
             turns_per_slice=self._limits.turns,
             fresh=fresh,
             counts_turns=bool(graph.turn_key),
             roles=graph.roles,
-            advice=await prompt_library.advice(connection, row),
+            asker=self._asker,
+            advice=advice,
         )
 
-    def _toolbelt(self, row: RunRow, used: Mapping[str, int], graph: Graph) -> Toolbelt:
+    def _toolbelt(self, row: RunRow, used: Mapping[str, int], graph: Graph, taint: Tainting) -> Toolbelt:
         collections = tuple(row.scope.get("collections", ()))
         sources = tuple(UUID(str(s)) for s in row.scope.get("sources", ()))
         library = library_port(self._database, self._fence.tenant, LibraryScope(collections, sources))
@@ -228,7 +255,7 @@ class Slice:
         port = Pages(self._database, tenant, self._reach) if web and self._reach else None
         scope = ToolScope(tenant, row.id, "", library, collections, sources, world, port)
         tools = {tool.spec.name: tool for tool in registry(world, web=web, own=own_tools(graph))}
-        return Toolbelt(tools, policy_of(row.policy), scope, self._database, self._recorder, used)
+        return Toolbelt(tools, policy_of(row.policy), scope, self._database, self._recorder, used, taint=taint)
 
     async def _announce(self) -> None:
         """Say that work begins, or begins again after a loss. An ordinary next slice is no news."""
@@ -261,25 +288,24 @@ class Slice:
             timer.cancel()
         if raised:
             return await self._wait(graph, saver, context, raised)
-        await self._end(context, saver, graph, RunStatus.DONE, None)
+        await self._end(context, saver, graph, RunStatus.DONE, self._plain.stop, self._plain.detail)
 
     async def _invoke(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> tuple[Interrupt, ...]:
         """Why the graph waits. Empty: it has ended."""
+        places = [self._places] if graph.plain or _nests(graph.build) else []
         config = {
             "configurable": {"thread_id": str(self._fence.thread)},
             "recursion_limit": 1_000_000,
-            "callbacks": [context.spans] if context.spans else [],
+            "callbacks": [*places, *([context.spans] if context.spans else [])],
         }
         given = await self._going_on(saver) if self._begun else graph.start(context.run)
         runnable = compiled(graph.build).copy({"checkpointer": saver})
-        outcome = await runnable.ainvoke(
-            given,
-            config,
-            context=context,
-            durability="exit" if self._at_exit else "sync",
-            control=self._hold.control,
-            stream_mode="updates",
-        )
+        how = {"durability": "exit" if self._at_exit else "sync", "control": self._hold.control}
+        if graph.plain is not None:
+            self._plain = await plain.advanced(graph, runnable, given, config, context, self._recorder, **how)
+            return self._plain.raised
+        with carrying(context):
+            outcome = await runnable.ainvoke(given, config, context=context, stream_mode="updates", **how)
         return waiting.raised_in(outcome)
 
     async def _going_on(self, saver: FencedSaver) -> Command[Any] | None:
@@ -362,14 +388,26 @@ class Slice:
         detail: str = "",
     ) -> None:
         report = context.report or await context.latest_report()
-        stop = reason or (StopReason(report.reason) if report else StopReason.NOTHING_FOUND)
+        own = None if report else await self._own_answer(graph, context)
+        stop = reason or (StopReason(report.reason) if report else _reason_without_report(own))
         said, also = [ended_step(status, stop, detail=detail)], None
         if report is None and status is not RunStatus.CANCELLED:
-            salvaged = await context.checked(await _salvaged(graph, context), stop)
-            said, also = [salvaged.step, *said], salvaged.store
+            closing = context.closing(own, stop) if own else context.checked(await _salvaged(graph, context), stop)
+            last = await closing
+            said, also = [last.step, *said], last.store
         self.to_settle = self._is_rollout
         await self._let_go(saver, Release(status, stop_reason=stop, error=detail or None), *said, also=also)
         await self._viewers.doing(self._fence.tenant, self._fence.run, None)
+
+    async def _own_answer(self, graph: Graph, context: SliceContext) -> ReportDraft | None:
+        """The report in the values of a graph that delivers none itself. None: it delivers, or there is none."""
+        if graph.plain is None or not self._plain.values:
+            return None
+        return graph.plain.answer(context.run, self._plain.values, await context.evidence(CITABLE))
+
+
+def _reason_without_report(own: ReportDraft | None) -> StopReason:
+    return StopReason.ANSWERED if own else StopReason.NOTHING_FOUND
 
 
 async def _salvaged(graph: Graph, context: SliceContext) -> ReportDraft:

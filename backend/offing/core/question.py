@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, assert_never
 
-from offing.core.errors import InvalidInput
+from offing.core.errors import InvalidInput, OffingError
 
 MOST_TEXT = 20_000
 """Code points of a question, an answer or a comment."""
@@ -19,6 +19,12 @@ MOST_CHOICES = 20
 
 MOST_STEPS = 100
 """Steps of a plan, each of at most `MOST_TEXT` code points."""
+
+
+class Unanswered(OffingError):
+    """A question has no default, and nobody can be asked: the run is a rollout."""
+
+    code = "unanswered"
 
 
 class QuestionKind(StrEnum):

@@ -21,6 +21,7 @@ from offing.core.step import Step, StepDraft, StepKind, shortened
 from offing.core.tokens import SpanKind, TextSpan
 from offing.core.tool import Effect, Span, ToolOutput, ToolResult, ToolSpec, ToolStatus
 from offing.core.trajectory import Fracture
+from offing.sdk.asking import AsksPeople, Plan, Review, Unanswered, Verdict
 from offing.sdk.context import RoleReply, RunContext, RunView, ToolCall
 from offing.sdk.form import Form
 from offing.sdk.graph import Graph, content_hash
@@ -30,6 +31,7 @@ from offing.sdk.tool import OwnTool, ToolArgs, ToolFailed, tool
 
 __all__ = [
     "DATA_RULE",
+    "AsksPeople",
     "Budget",
     "DraftCitation",
     "DraftSection",
@@ -45,9 +47,11 @@ __all__ = [
     "Message",
     "ModelFree",
     "OwnTool",
+    "Plan",
     "Report",
     "ReportDraft",
     "ReportStatus",
+    "Review",
     "Role",
     "RoleReply",
     "Rule",
@@ -69,8 +73,10 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "ToolStatus",
+    "Unanswered",
     "Unusable",
     "Usage",
+    "Verdict",
     "content_hash",
     "data_block",
     "result_of",

@@ -16,6 +16,7 @@ from offing.core.run import Budget, Spent, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import Fracture
+from offing.sdk.asking import Plan, Review, Verdict
 from offing.sdk.role import Role
 from offing.sdk.values import Input, Output
 
@@ -85,6 +86,35 @@ class RunContext(Protocol):
 
     async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
         """Validate, check against the policy, execute with its time-out, record."""
+        ...
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        choices: Sequence[str] = (),
+        default: str | None = None,
+        within: float | None = None,
+        turn: int = 0,
+    ) -> str:
+        """Ask a person, and wait without a worker until somebody answers. `choices`: the only answers; empty: any text.
+
+        `default` is the answer after `within` seconds, in a rollout, and once the run was told to write. Without one a
+        run waits for as long as it takes, and a rollout raises Unanswered. Ask one question after another, or each in a
+        branch of the graph: a node that waits is run again from its beginning.
+        """
+        ...
+
+    async def approve(
+        self, what: str, detail: str = "", *, default: bool | None = None, within: float | None = None, turn: int = 0
+    ) -> bool:
+        """Ask a person for a yes or a no to what the run is about to do. `detail` is shown with it. It waits as `ask`."""
+        ...
+
+    async def review(
+        self, plan: Plan, *, default: Verdict | None = None, within: float | None = None, turn: int = 0
+    ) -> Review:
+        """Show a person a plan to approve, edit or comment on. Waits like `ask`."""
         ...
 
     async def record(self, *drafts: StepDraft) -> None:

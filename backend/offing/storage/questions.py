@@ -94,12 +94,17 @@ async def of_interrupts(connection: Connection, run: UUID, interrupts: Sequence[
     return {q.interrupt: q for q in map(_question, rows) if q.interrupt is not None}
 
 
+async def find(connection: Connection, run: UUID, number: int) -> Question | None:
+    """None: the run has put no such question to people."""
+    row = await (await connection.execute(ONE, (run, number))).fetchone()
+    return None if row is None else _question(row)
+
+
 async def one(connection: Connection, run: UUID, number: int) -> Question:
     """Raises NotFound."""
-    row = await (await connection.execute(ONE, (run, number))).fetchone()
-    if row is None:
+    if (found := await find(connection, run, number)) is None:
         raise NotFound("question", f"{run}/{number}")
-    return _question(row)
+    return found
 
 
 async def overdue(connection: Connection, run: UUID, number: int) -> bool:
