@@ -49,12 +49,14 @@ def tool(
     effect: Effect = Effect.PURE,
     timeout_seconds: float = 30.0,
     untrusted: bool = True,
+    outward: bool = False,
 ) -> Callable[[Work], OwnTool]:
     """Make a tool of an async function: its name, its docstring and the type of its first argument declare it.
 
     `verb`: the word in a timeline; empty: the first word of the function's name. `effect`: anything but `PURE` is
     refused by a run's policy until the operator allows it. `untrusted`: False only for results in which nothing comes
-    from outside. Raises InvalidInput for a function that cannot be a tool.
+    from outside. `outward`: its arguments leave for other people's servers. Raises InvalidInput for a function that
+    cannot be a tool.
     """
 
     def made(work: Work) -> OwnTool:
@@ -64,7 +66,7 @@ def tool(
             raise InvalidInput(name, "A tool says what it does", "Give the function a docstring; planners read it.")
         if len(name) > NAMED or not name.isidentifier():
             raise InvalidInput(name, "It is no name for a tool", f"Use a plain name of at most {NAMED} characters.")
-        spec = ToolSpec(name, said, args, verb or name.partition("_")[0], effect, timeout_seconds, untrusted)
+        spec = ToolSpec(name, said, args, verb or name.partition("_")[0], effect, timeout_seconds, untrusted, outward)
         return OwnTool(spec, work, keyed)
 
     return made

@@ -1,0 +1,26 @@
+"""The test kit of graph authors: a graph runs in process, on scripted answers, a virtual clock and documents in memory.
+
+It keeps the rules of the platform that a graph can notice: steps in order, calls read back after a loss, the argument
+schemas and the policy of tools, budgets, checkpoints of plain data, and the check of every quote.
+"""
+
+from offing.testing.clock import VirtualClock
+from offing.testing.context import Lost
+from offing.testing.faults import Differs, survives
+from offing.testing.recorded import Diverged, Recording, replayed
+from offing.testing.rehearsal import Rehearsal, rehearse
+from offing.testing.scene import OutOfAnswers, Scene
+
+__all__ = [
+    "Differs",
+    "Diverged",
+    "Lost",
+    "OutOfAnswers",
+    "Recording",
+    "Rehearsal",
+    "Scene",
+    "VirtualClock",
+    "rehearse",
+    "replayed",
+    "survives",
+]
