@@ -81,6 +81,8 @@ class Settings(BaseSettings):
     search: str = ""
     """OFFING_SEARCH: search engines that runs may ask, such as `searxng,arxiv`. Empty: those that are set up, and arXiv
     where none is."""
+    mcp: Path | None = None
+    """OFFING_MCP: the file that names MCP servers whose tools runs may use. None: there are none."""
     searxng_url: Annotated[str, Field(validation_alias=_named("SEARXNG_URL"))] = ""
     """SEARXNG_URL: a SearXNG that answers in JSON. Empty: there is none."""
     tavily_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("TAVILY_API_KEY"))] = None

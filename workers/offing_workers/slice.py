@@ -22,7 +22,7 @@ from offing.core.run import TERMINAL, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
 from offing.sdk.running import carrying
-from offing.services import prompt_library
+from offing.services import mcp_results, prompt_library
 from offing.services.graphs import at_version, own_tools
 from offing.services.library import LibraryScope, library_port
 from offing.services.pages import Pages
@@ -36,6 +36,7 @@ from offing.storage.steps import Booking
 from offing.telemetry.logs import bound
 from offing.telemetry.redaction import redact
 from offing.tools import registry
+from offing.tools.mcp_tools import mcp_tools
 from offing.tools.tool import ToolScope
 from offing_workers import interrupts, plain, waiting
 from offing_workers.asking import Asker
@@ -253,8 +254,10 @@ class Slice:
         world = str(row.scope.get("world", ""))
         web, tenant = bool(row.scope.get("web")), self._fence.tenant
         port = Pages(self._database, tenant, self._reach) if web and self._reach else None
-        scope = ToolScope(tenant, row.id, "", library, collections, sources, world, port)
-        tools = {tool.spec.name: tool for tool in registry(world, web=web, own=own_tools(graph))}
+        mcp = mcp_results.opened_for(self._database, tenant, row, self._reach)
+        scope = ToolScope(tenant, row.id, "", library, collections, sources, world, port, mcp)
+        known = (*registry(world, web=web, own=own_tools(graph)), *mcp_tools(mcp.servers.values() if mcp else ()))
+        tools = {tool.spec.name: tool for tool in known}
         return Toolbelt(tools, policy_of(row.policy), scope, self._database, self._recorder, used, taint=taint)
 
     async def _announce(self) -> None:

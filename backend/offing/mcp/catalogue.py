@@ -9,7 +9,7 @@ from pathlib import Path
 
 from offing.core.errors import InvalidInput
 from offing.core.policy import Rule
-from offing.mcp.offered import Offered, offered, reading_rule, rules_of
+from offing.mcp.offered import Offered, offered, rules_of
 from offing.mcp.pins import pins_path, read_pins
 from offing.mcp.servers import VARIABLE, read_servers
 
@@ -47,8 +47,7 @@ class Catalogue:
 
     def rules(self, names: Iterable[str]) -> tuple[Rule, ...]:
         """What admits the tools of these servers to a run. Empty: there are none. Raises as `named`."""
-        found = self.named(names)
-        return (*(rule for one in found for rule in rules_of(one)), reading_rule()) if found else ()
+        return tuple(rule for one in self.named(names) for rule in rules_of(one))
 
 
 def _usable(known: Mapping[str, Offered], name: str) -> Offered:

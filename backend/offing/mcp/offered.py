@@ -17,8 +17,8 @@ from offing.mcp.servers import AllowedTool, Server
 
 LONGEST_TOLD = 600
 """Code points of a tool's description."""
-READ_RESULT = "read_result"
-"""The tool that reads on in what a server's tool answered."""
+READ_ON = "read_on"
+"""Of each server: the tool that reads on in what its tools answered. No tool of a server's own has this name."""
 MOST_READS = 4_096
 
 
@@ -62,6 +62,11 @@ class Offered:
     """Tools that the operator allows and that cannot be offered, with why."""
 
     @property
+    def read_on(self) -> str:
+        """The name of the tool that reads on in its answers."""
+        return f"mcp_{self.name}_{READ_ON}"
+
+    @property
     def problem(self) -> str:
         """Why no run can use it. Empty: runs can."""
         if self.pin is None:
@@ -88,6 +93,8 @@ def offered(name: str, server: Server, pin: Pin | None) -> Offered:
 def _offered(server: str, allowed: AllowedTool, tool: Listed | None) -> OfferedTool | str:
     if tool is None:
         return "the server has no such tool"
+    if tool.name == READ_ON:
+        return "its name is taken by the tool that reads on in answers"
     try:
         args = judged(tool.schema)
     except Unjudged as unjudged:
@@ -103,13 +110,11 @@ def rules_of(one: Offered) -> Iterator[Rule]:
     for tool in one.tools:
         declared = tuple(Condition(arg=name, optional=not needed) for name, needed in parts_of(tool.args))
         yield Rule(tool=tool.spec.name, when=(*declared, *tool.allowed.when), most=tool.allowed.most)
+    yield Rule(tool=one.read_on, when=_READING, most=MOST_READS)
 
 
-def reading_rule() -> Rule:
-    """What admits reading on in their answers."""
-    conditions = (
-        Condition(arg="name", glob="mcp:*", max_length=200),
-        Condition(arg="start", optional=True, minimum=0, maximum=2**31 - 1),
-        Condition(arg="length", optional=True, minimum=1, maximum=6_000),
-    )
-    return Rule(tool=READ_RESULT, when=conditions, most=MOST_READS)
+_READING = (
+    Condition(arg="name", glob="mcp:*", max_length=200),
+    Condition(arg="start", optional=True, minimum=0, maximum=2**31 - 1),
+    Condition(arg="length", optional=True, minimum=1, maximum=6_000),
+)

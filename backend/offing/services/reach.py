@@ -1,16 +1,19 @@
-"""What a process has for reaching the web, as the operator has set it up.
+"""What a process has for reaching the web and MCP servers, as the operator has set it up.
 
 The only home of which search engines are asked and which private places may be fetched from. Knows no run.
 """
 
+import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpx
 
 from offing.core.errors import InvalidInput
 from offing.library.readers import Readers
+from offing.mcp.catalogue import Catalogue
+from offing.mcp.client import Asking
 from offing.settings import Settings
 from offing.web.fetch import Fetcher
 from offing.web.guard import Guard, resolve
@@ -30,14 +33,18 @@ class Reach:
     engines: httpx.AsyncClient
     providers: Sequence[Provider] = ()
     """Search engines. Empty: searches find nothing, and say so."""
+    asking: Asking | None = None
+    """None: MCP servers are not asked."""
+    servers: Catalogue = field(default_factory=Catalogue)
+    """MCP servers that runs may use."""
 
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncGenerator[Reach]:
     """Nothing is started or connected before it is needed. Raises InvalidInput for settings that cannot be used."""
     guard, providers = Guard(resolve, fetch_hosts(settings)), search_engines(settings)
-    async with Fetcher(guard) as web, Readers(1) as readers, httpx.AsyncClient() as engines:
-        yield Reach(web, readers, engines, providers)
+    async with Fetcher(guard) as web, Readers(1) as readers, httpx.AsyncClient() as engines, Asking(os.environ) as mcp:
+        yield Reach(web, readers, engines, providers, mcp, Catalogue(settings.mcp))
 
 
 def search_engines(settings: Settings) -> Sequence[Provider]:

@@ -15,9 +15,10 @@ import orjson
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineChoice, answering, parse_engine
-from offing.core.policy import policy_hash
+from offing.core.policy import Policy, policy_hash
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shortened
+from offing.mcp.catalogue import Catalogue
 from offing.models.engine import ENGINES
 from offing.sdk import Graph
 from offing.services import graphs as catalogue
@@ -56,7 +57,7 @@ class RunRequest:
     engines: Mapping[str, EngineChoice] = field(default_factory=dict[str, EngineChoice])
     scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """`collections` and `sources` that the run may see. None named: all of it; in a thread, what its last run saw.
-    `web`: whether it may use the web."""
+    `web`: whether it may use the web. `mcp`: names of MCP servers whose tools it may use."""
     deadline: datetime | None = None
     seed: int = 0
     idempotency_key: str | None = None
@@ -80,8 +81,12 @@ async def submit(
     *,
     graphs: Mapping[str, Graph],
     default_engine: EngineChoice | None = None,
+    servers: Catalogue | None = None,
 ) -> Submitted:
-    """Accept a run. It is stored, with its first step, before this returns; Redis may be away."""
+    """Accept a run. It is stored, with its first step, before this returns; Redis may be away.
+
+    `servers`: MCP servers that a scope may name. None: there are none.
+    """
     graph = catalogue.named(graphs, request.graph)
     engines = engines_for(graph, request.engines, default_engine or EngineChoice())
     digest = _digest(request)
@@ -90,7 +95,7 @@ async def submit(
             return _same(earlier, digest)
         if request.thread is not None and not any(request.scope.values()):
             request = replace(request, scope=await runs.scope_of_thread(connection, request.thread) or request.scope)
-        new = _new_run(request, graph, engines, digest)
+        new = _new_run(request, graph, engines, digest, servers or Catalogue())
         new = replace(new, engines=await policies.resolved(connection, engines, new.id))
         if request.thread is None:
             await runs.insert_thread(connection, tenant, new.thread, shortened(request.question))
@@ -195,8 +200,11 @@ async def _tell(hints: Hints, tenant: UUID, run: RunRow, new: list[Step]) -> Non
         await hints.nudge(run.id)
 
 
-def _new_run(request: RunRequest, graph: Graph, engines: Mapping[str, EngineChoice], digest: str) -> NewRun:
+def _new_run(
+    request: RunRequest, graph: Graph, engines: Mapping[str, EngineChoice], digest: str, servers: Catalogue
+) -> NewRun:
     policy = starting_policy(graph, web=bool(request.scope.get("web")))
+    policy = Policy(rules=(*policy.rules, *servers.rules(request.scope.get("mcp", ()))))
     return NewRun(
         id=new_id(),
         thread=request.thread or new_id(),

@@ -5,10 +5,22 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from offing.core.tool import ToolOutput, ToolSpec
+from offing.mcp.offered import OfferedTool
 from offing.sdk.tool import ToolArgs, ToolFailed
 from offing.web.search import Searched
 
-__all__ = ["FoundPassage", "LibraryPort", "Tool", "ToolArgs", "ToolFailed", "ToolScope", "WebPort", "Window"]
+__all__ = [
+    "FoundPassage",
+    "LibraryPort",
+    "McpAnswer",
+    "McpPort",
+    "Tool",
+    "ToolArgs",
+    "ToolFailed",
+    "ToolScope",
+    "WebPort",
+    "Window",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,28 @@ class WebPort(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class McpAnswer:
+    """What a server's tool answered."""
+
+    window: Window | None
+    """The beginning of its text, as it is kept. None: it has none."""
+    left_out: tuple[str, ...] = ()
+    """Kinds of content that were not taken, such as `image`."""
+
+
+class McpPort(Protocol):
+    """The MCP servers that one run was asked with."""
+
+    async def ask(self, tool: OfferedTool, arguments: dict[str, Any], key: str) -> McpAnswer | str:
+        """A call's answer; or in a sentence why there is none. `key`: of this call alone, the same on a repeat."""
+        ...
+
+    async def read(self, server: str, name: str, start: int, length: int) -> Window | str:
+        """From code point `start` on, of an answer to this run; or in a sentence why it cannot be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ToolScope:
     """For whom a tool works, and what it may reach."""
 
@@ -86,6 +120,8 @@ class ToolScope:
     """The world that the run's task is set in, as `offing.world` names it. Empty: none."""
     web: WebPort | None = None
     """None: the run stays off the web."""
+    mcp: McpPort | None = None
+    """None: the run uses no MCP servers."""
 
 
 class Tool(Protocol):
