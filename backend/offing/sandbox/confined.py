@@ -44,7 +44,7 @@ class Command:
     descriptors: Sequence[int] = ()
     """Passed on, and closed here once they are."""
     grace: float = 0.0
-    """Seconds beyond the code's own, for what must happen before it."""
+    """Seconds for what must happen before the code begins."""
 
 
 async def confined(command: Command, code: Code) -> Ran:
@@ -107,7 +107,7 @@ class _Run:
         out, err, result = _Kept(), _Kept(), _Kept()
         try:
             async with asyncio.TaskGroup() as tasks:
-                watching = tasks.create_task(self._watched(process))
+                watching = tasks.create_task(self._watched(process, result))
                 await asyncio.gather(
                     self._sent(process, sink),
                     self._read(process.stdout, out, limits.text, limits.text * EXCESS, Killed.OUTPUT),
@@ -174,11 +174,13 @@ class _Run:
             if total > most:
                 self._kill(excess)
 
-    async def _watched(self, process: Process) -> None:
-        """Stop what takes too long or takes up too much."""
-        deadline = time.monotonic() + self._code.limits.seconds + self._command.grace
+    async def _watched(self, process: Process, result: _Kept) -> None:
+        """Stop what takes too long or takes up too much. The code's own time begins when it does."""
+        began, seconds = time.monotonic(), self._code.limits.seconds + self._command.grace
         while True:
-            if time.monotonic() > deadline:
+            if result.data and seconds > self._code.limits.seconds:
+                began, seconds = time.monotonic(), self._code.limits.seconds
+            if time.monotonic() > began + seconds:
                 return self._kill(Killed.TIME)
             if (excess := self._command.watch(process.pid)) is not None:
                 return self._kill(excess)

@@ -34,7 +34,7 @@ def main() -> None:
     os.write(result, STARTED)
     child = os.fork()
     if child == 0:
-        os.close(result)
+        os.closerange(3, 4096)
         _limit(job["limits"])
         run(code, [folder, *job["paths"]])
         return

@@ -1,0 +1,241 @@
+"""The ways out that are tried before anything else may run in a sandbox. See `probe` for how they are judged."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from offing.sandbox.probe import SMALL, Probe
+from offing.sandbox.sandbox import Killed
+
+PROBES: Sequence[Probe] = (
+    Probe(
+        "files of the machine",
+        """
+for path in (SECRET, "/etc/passwd", "/etc/shadow", "/root", "/home", "/proc/1/root" + SECRET, "../.." + SECRET):
+    if attempt(lambda: os.listdir(path) if os.path.isdir(path) else open(path).read()):
+        reached()
+tried()
+""",
+    ),
+    Probe(
+        "variables of the worker",
+        """
+import glob
+known = {"HOME", "LANG", "LC_CTYPE", "LD_LIBRARY_PATH", "MPLBACKEND", "MPLCONFIGDIR", "OMP_NUM_THREADS",
+         "OPENBLAS_NUM_THREADS", "PATH", "PWD", "TZ"}
+seen = set(os.environ)
+for path in attempt(glob.glob, "/proc/*/environ") or ():
+    text = attempt(lambda: open(path, "rb").read()) or b""
+    seen |= {part.partition(b"=")[0].decode("utf-8", "replace") for part in text.split(b"\\0") if part}
+if seen - known:
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "the network",
+        """
+import socket
+for family, place in ((socket.AF_INET, ("127.0.0.1", PORT)), (socket.AF_INET, ("192.0.2.1", 80))):
+    def connect():
+        with socket.socket(family, socket.SOCK_STREAM) as s:
+            s.settimeout(0.5)
+            s.connect(place)
+            return True
+    if attempt(connect):
+        reached()
+if attempt(socket.getaddrinfo, "localhost.example", 80):
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "sockets without a file",
+        """
+import socket
+def connect():
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(chr(0) + ABSTRACT)
+        return True
+if attempt(connect):
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "processes of the machine",
+        """
+import signal
+def kill():
+    os.kill(PID, 0)
+    return "the process is there"
+strangers = [n for n in attempt(os.listdir, "/proc") or () if n.isdigit() and int(n) > 20]
+if PID > 20 and (attempt(kill) or strangers):
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "writing outside of the workspace",
+        """
+for folder in ("/", "/etc", "/usr/lib", "/python/lib", "/dev", "/proc/sys/kernel", os.path.dirname(os.__file__),
+               os.path.dirname(SECRET)):
+    def write():
+        with open(os.path.join(folder, "probe"), "w") as file:
+            file.write("x")
+        return True
+    if attempt(write):
+        reached()
+tried()
+""",
+    ),
+    Probe(
+        "a user namespace of its own",
+        """
+if attempt(call, (272, 97), 0x10000000) is not None:
+    reached()
+if attempt(call, (56, 220), 0x10000011, 0, 0, 0, 0) is not None:
+    reached()
+if attempt(call, (308, 268), 0, 0) is not None:
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "mounting and changing root",
+        """
+if attempt(call, (165, 40), b"tmpfs", b"/work", b"tmpfs", 0, None) is not None:
+    reached()
+if attempt(call, (161, 51), b"/work") is not None:
+    reached()
+if attempt(call, (428, 428), -100, b"/", 1) is not None:
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "looking into other processes",
+        """
+if attempt(call, (101, 117), 0, 0, 0, 0) is not None:
+    reached()
+if attempt(call, (101, 117), 16, 1, 0, 0) is not None:
+    reached()
+if attempt(call, (321, 280), 5, 0, 0) is not None or attempt(call, (425, 425), 1, 0) is not None:
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "becoming somebody else",
+        """
+for what in ("setuid", "setgid", "seteuid"):
+    if hasattr(os, what) and attempt(lambda: getattr(os, what)(0) is None):
+        reached()
+if hasattr(os, "mknod") and attempt(lambda: os.mknod("disk", 0o60600, os.makedev(8, 0)) is None):
+    reached()
+if hasattr(os, "geteuid") and os.geteuid() == 0:
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "open files that it was not given",
+        """
+if attempt(os.read, 0, 1):
+    reached()
+for number in range(3, 256):
+    if attempt(os.write, number, b"reached") or attempt(os.read, number, 1):
+        reached()
+tried()
+""",
+    ),
+    Probe(
+        "a link out of the workspace",
+        """
+attempt(os.symlink, SECRET, "link")
+attempt(os.symlink, "/etc", "folder")
+attempt(os.link, SECRET, "hard")
+if attempt(lambda: open("link").read()) or attempt(lambda: open("hard").read()):
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "more processes than allowed",
+        """
+import threading
+count = 0
+try:
+    for _ in range(200):
+        if hasattr(os, "fork"):
+            if os.fork() == 0:
+                time.sleep(60)
+                os._exit(0)
+        else:
+            threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        count += 1
+except Exception:
+    pass
+if count >= 100:
+    reached()
+tried()
+os._exit(0)
+""",
+        stopped=(Killed.MEMORY,),
+    ),
+    Probe(
+        "more memory than allowed",
+        """
+held = []
+while True:
+    held.append(bytearray(8 << 20))
+    if len(held) > 64:
+        reached()
+""",
+        stopped=(Killed.MEMORY, Killed.CRASHED),
+    ),
+    Probe(
+        "more memory in many processes",
+        """
+for _ in range(6):
+    if fork() == 0:
+        held = bytearray(120 << 20)
+        time.sleep(60)
+if not hasattr(os, "fork"):
+    tried()
+    sys.exit()
+time.sleep(3)
+reached()
+""",
+        stopped=(Killed.MEMORY,),
+    ),
+    Probe(
+        "more on disk than allowed",
+        """
+wrote = 0
+for number in range(64):
+    for folder in (".", "/tmp", "/dev/shm"):
+        def write():
+            with open(f"{folder}/{number}", "wb") as file:
+                return file.write(b"x" * (1 << 20))
+        wrote += attempt(write) or 0
+if wrote > 40 << 20:
+    reached()
+tried()
+""",
+        stopped=(Killed.FILES,),
+    ),
+    Probe(
+        "more files than allowed",
+        """
+for number in range(60_000):
+    if attempt(lambda: open(f"f{number}", "w").close() or True) is None:
+        break
+else:
+    reached()
+tried()
+""",
+        stopped=(Killed.FILES, Killed.TIME),
+    ),
+    Probe("printing without end", "while True: print('x' * 1000)", stopped=(Killed.OUTPUT,)),
+    Probe("taking longer than allowed", "time.sleep(30); reached()", (Killed.TIME,), replace(SMALL, seconds=1)),
+)
