@@ -2,10 +2,11 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
+import orjson
 from opentelemetry import trace
 from pydantic import BaseModel
 
@@ -206,6 +207,18 @@ class SliceContext(AsksPeople):
             return self.report
         async with self._reading() as connection:
             return await reports.latest(connection, self._run.id)
+
+    async def once(self, name: str, given: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+        """See `offing.sdk.running.Journal`. The result is kept as a note."""
+        key = self._recorder.next_key(name, given)
+        if step := self._recorder.recorded(key, frozenset({StepKind.NOTE})):
+            return step.payload["result"]
+        began = time.monotonic()
+        result = orjson.loads(orjson.dumps(await work()))
+        ms = int((time.monotonic() - began) * 1000)
+        note = StepDraft(StepKind.NOTE, name, {"function": name, "result": result}, label="calls", ms=ms, key=key)
+        await self._recorder.append(note)
+        return result
 
     async def show(self, text: str) -> None:
         """Show viewers what the run does now; not on record."""

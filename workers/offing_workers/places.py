@@ -32,13 +32,16 @@ class Places(AsyncCallbackHandler):
 
     def __init__(self) -> None:
         self._at: dict[str, Place] = {}
+        self.latest = 0
+        """The superstep of the run's own graph that began last."""
 
     async def on_chain_start(
         self, serialized: dict[str, Any], inputs: dict[str, Any], *, metadata: dict[str, Any] | None = None, **_: Any
     ) -> None:
         known = metadata or {}
         if namespace := known.get("langgraph_checkpoint_ns"):
-            self._at.setdefault(str(namespace), _own(known))
+            own = self._at.setdefault(str(namespace), _own(known))
+            self.latest = self.latest if LEVEL in str(namespace) else max(self.latest, own[0])
 
     def here(self) -> Place:
         """The place of the node that runs now. Raises NestedGraph in a subgraph whose caller was not seen."""

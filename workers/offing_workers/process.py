@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,10 @@ from offing_workers.hold import Drain, Hold
 from offing_workers.prompts.learning import FOLDER, Room, work_one
 from offing_workers.showing import Showing
 from offing_workers.slice import Slice, SliceLimits
+
+THREADS = 512
+"""At most; made as they are needed. A graph's plain function holds one while it waits for a model, and what that model's
+call needs a thread for must find another."""
 
 GRACE = 20.0
 """Seconds that a drain waits for calls in flight before it interrupts them."""
@@ -55,6 +60,7 @@ class WorkerProcess:
         self._holds: dict[UUID, Hold] = {}
         self._room, self._inside = asyncio.Semaphore(settings.worker_concurrency), 0
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(ThreadPoolExecutor(THREADS, "offing-thread"))
         self._draining = False
         self._stopped = threading.Event()
 

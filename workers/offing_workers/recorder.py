@@ -137,6 +137,13 @@ class Recorder:
         superstep, path = self._places.here()
         if self._by_content:
             path = f"{path}{ASKED}{_digest(asked)}"
+        return self._numbered(superstep, path)
+
+    def key_beside(self, *said: Any) -> CallKey:
+        """The key of what the graph gives out beside its nodes while its superstep is under way."""
+        return self._numbered(self._places.latest, f"beside{ASKED}{_digest(said)}")
+
+    def _numbered(self, superstep: int, path: str) -> CallKey:
         ordinal = self._ordinals[superstep, path]
         self._ordinals[superstep, path] += 1
         return CallKey(superstep, path, ordinal)

@@ -16,7 +16,6 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import ConfigDict
 
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineFailure, FailureKind
@@ -35,8 +34,6 @@ class OffingChatModel(BaseChatModel):
 
     Works inside a run only. In an async node use `ainvoke`; in a plain one `invoke` waits in its thread.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str | None = "agent"
     """The role that `engines` of a run names."""

@@ -13,6 +13,7 @@ from typing import Any
 from offing.core.model import Message, Unusable
 from offing.core.tokens import SpanKind, TextSpan
 from offing.langchain.dialogue import Call, Chat, Reply, Said, Tool
+from offing.sdk.advice import marked
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 
@@ -45,7 +46,7 @@ def rendered(chat: Chat) -> tuple[Message, ...]:
 
 def written(reply: Reply) -> str:
     """A reply as a model writes it."""
-    blocks = [f"{OPEN}\n{_json({'name': c.name, 'arguments': c.args})}\n{CLOSE}" for c in reply.calls]
+    blocks = [f"{OPEN}\n{as_json({'name': c.name, 'arguments': c.args})}\n{CLOSE}" for c in reply.calls]
     return "\n".join([*([reply.text] if reply.text else []), *blocks])
 
 
@@ -126,6 +127,11 @@ def _repeated(said: Said) -> str:
     return written(plain)
 
 
+def as_data(name: str, text: str) -> str:
+    """Text from outside with a mark around it that it cannot forge, so that it is read as data."""
+    return marked(f"result of {name}", text)
+
+
 def _given(said: Said) -> str:
     if said.role != "tool":
         return said.text
@@ -139,10 +145,10 @@ def _escaped(tag: re.Match[str]) -> str:
 
 def _signature(tool: Tool) -> str:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return _json({"type": "function", "function": function})
+    return as_json({"type": "function", "function": function})
 
 
-def _json(value: Any) -> str:
+def as_json(value: Any) -> str:
     """Sorted, because stored JSON has lost the order of its keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 

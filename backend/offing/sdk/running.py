@@ -5,12 +5,12 @@ Knows no framework and no storage.
 """
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from offing.core.errors import OffingError
 from offing.sdk.context import RunContext
@@ -28,6 +28,15 @@ class BlockedLoop(OffingError):
     """A call that waits was made from the event loop itself, which would wait for ever."""
 
     code = "blocked_loop"
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """A context that keeps what a function of the graph's own returned."""
+
+    async def once(self, name: str, given: Any, work: Callable[[], Awaitable[Any]]) -> Any:
+        """What `work` returned under this name and these arguments, plain data; read back after a loss."""
+        ...
 
 
 @dataclass(slots=True)
@@ -56,6 +65,14 @@ def carrying(context: RunContext) -> Generator[None]:
 def running() -> RunContext:
     """The context of the run that executes this code. Raises OutsideRun."""
     return _found().context
+
+
+def journal() -> Journal:
+    """The journal of the run that executes this code. Raises OutsideRun where nothing is kept."""
+    found = running()
+    if not isinstance(found, Journal):
+        raise OutsideRun("Nothing is kept here, so that a function cannot be journalled.")
+    return found
 
 
 def waited(work: Coroutine[Any, Any, Result]) -> Result:

@@ -35,6 +35,10 @@ from offing.storage.pool import Connection, Database
 LIMIT = 256 * 1024
 """Bytes of one checkpoint. Content belongs in steps."""
 
+CONTENT_LIMIT = 4 * 1024 * 1024
+"""The same for a graph whose state holds content, as one that is written for LangGraph alone does. Of such a run only
+the latest checkpoint is kept, so that a list in its state costs its length and not the square of it."""
+
 GUARD = """
     select 1 from run
      where id = %(run)s and fence = %(fence)s and status = 'running' and lease_live(lease_until, %(term)s) for share
@@ -93,6 +97,14 @@ RAISED_ANEW = "offing"
 NOT_KEPT = frozenset({ERROR, "__error_source_node__"})
 """Errors are not kept: their node runs again, and must find the run as it was before the node."""
 
+SUPERSEDED = """
+    delete from checkpoint
+     where thread_id = %(thread)s and run_id = %(run)s
+       and (ns = %(ns)s and superstep < %(superstep)s or %(ns)s = '' and ns like '%%:%%')
+"""
+"""A run's earlier checkpoints of the same graph, and behind a superstep of its own graph those of the subgraphs that
+its nodes had called. A subgraph that keeps a memory of its own has no task's id after a colon, and stays."""
+
 FORGET = "delete from checkpoint where thread_id = %s"
 
 
@@ -125,22 +137,33 @@ class Position:
     superstep: int
 
 
-def serializer() -> JsonPlusSerializer:
-    """msgpack with no types but plain data and LangGraph's own; a stored blob can never name code to run."""
-    return JsonPlusSerializer(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
+def serializer(types: Sequence[type] = ()) -> JsonPlusSerializer:
+    """msgpack with no types but plain data, LangGraph's own and `types`; a stored blob can never name code to run."""
+    return JsonPlusSerializer(
+        pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=tuple(types) or None
+    )
 
 
 class FencedSaver(BaseCheckpointSaver[str]):
     """The saver of one claim. Not shared between runs, so it needs no lock.
 
-    `at_exit`: only where the claim ends is saved, by `flush`.
+    `at_exit`: only where the claim ends is saved, by `flush`. `content`: the state holds content, in messages and in
+    these classes; None: it is small by rule.
     """
 
     def __init__(
-        self, database: Database, fence: Fence, *, term: float, turn_key: str = "", at_exit: bool = False
+        self,
+        database: Database,
+        fence: Fence,
+        *,
+        term: float,
+        turn_key: str = "",
+        at_exit: bool = False,
+        content: Sequence[type] | None = None,
     ) -> None:
-        super().__init__(serde=serializer())
-        self._at_exit = at_exit
+        super().__init__(serde=serializer(content or ()))
+        self._at_exit, self._holds_content = at_exit, content is not None
+        self._limit = LIMIT if content is None else CONTENT_LIMIT
         self._database, self._fence, self._term, self._turn_key = database, fence, term, turn_key
         self._unsaved: dict[str, _Unsaved] = {}
         self._due: list[tuple[str, _Unsaved]] = []
@@ -172,6 +195,8 @@ class FencedSaver(BaseCheckpointSaver[str]):
         saved_as = _config(self._fence.thread, ns, checkpoint["id"])
         given = get_checkpoint_metadata(config, metadata)
         self._written.pop(ns, None)  # it is in the checkpoint now
+        if not ns:
+            self._forget_ended()
         unsaved = self._unsaved[ns] = _Unsaved(saved_as, checkpoint, given, self._parents.get(ns))
         if metadata.get("source") == "input":
             return saved_as  # needs no row: a run without one begins with its input again
@@ -240,12 +265,18 @@ class FencedSaver(BaseCheckpointSaver[str]):
     async def flush(self, connection: Connection) -> None:
         """Write everything that is in memory only, in the caller's transaction. Raises Fenced."""
         await self.save(connection)
-        for ns, unsaved in self._unsaved.items():
+        for ns, unsaved in sorted(self._unsaved.items(), key=lambda item: item[0]):
             if unsaved.checkpoint["id"] != self._parents.get(ns):
                 await self._put(connection, ns, unsaved)
         for written in self._written.values():
             for task, (path, writes) in written.tasks.items():
                 await self._put_writes(connection, written.config, task, path, writes)
+
+    def _forget_ended(self) -> None:
+        """Drop what subgraphs left in memory, whose nodes have ended with the superstep of the run's own graph."""
+        for held in (self._unsaved, self._written):
+            for ns in [ns for ns in held if ":" in ns]:
+                del held[ns]
 
     def interrupts(self) -> tuple[Interrupt, ...]:
         """The graph's own interrupts that the run waited for when this claim began, answered or not."""
@@ -261,8 +292,8 @@ class FencedSaver(BaseCheckpointSaver[str]):
 
     async def _put(self, connection: Connection, ns: str, unsaved: _Unsaved) -> None:
         _, body = self.serde.dumps_typed(unsaved.checkpoint)
-        if len(body) > LIMIT:
-            raise StateTooLarge(_too_large(unsaved.checkpoint, len(body)))
+        if len(body) > self._limit:
+            raise StateTooLarge(_too_large(unsaved.checkpoint, len(body), self._limit))
         parameters = {
             **self._guard(),
             "ns": ns,
@@ -275,6 +306,8 @@ class FencedSaver(BaseCheckpointSaver[str]):
         }
         if await (await connection.execute(PUT, parameters)).fetchone() is None:
             raise Fenced(str(self._fence.run), self._fence.number)
+        if self._holds_content:
+            await connection.execute(SUPERSEDED, parameters)
 
     async def _put_writes(
         self, connection: Connection, config: RunnableConfig, task: str, path: str, writes: Sequence[tuple[str, Any]]
@@ -282,7 +315,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
         """What one task wrote; all of it, or nothing where it is too large, and the task runs again."""
         ns, checkpoint_id = _where(config)
         bodies = [self.serde.dumps_typed(value) for _, value in writes]
-        if sum(len(body) for _, body in bodies) > LIMIT:
+        if sum(len(body) for _, body in bodies) > self._limit:
             return
         place = {**self._guard(), "ns": ns, "id": checkpoint_id, "task": task, "path": path}
         for nth, ((channel, _), (kind, body)) in enumerate(zip(writes, bodies, strict=True)):
@@ -347,10 +380,10 @@ def _config(thread: UUID | None, ns: str, checkpoint_id: str) -> RunnableConfig:
     return {"configurable": {"thread_id": str(thread), "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
 
 
-def _too_large(checkpoint: Checkpoint, size: int) -> str:
+def _too_large(checkpoint: Checkpoint, size: int, limit: int) -> str:
     values = checkpoint["channel_values"]
     largest = max(values, key=lambda name: len(repr(values[name])), default="")
     return (
-        f"The graph's state has {size} bytes, over {LIMIT}. Its largest key is {largest!r}: "
+        f"The graph's state has {size} bytes, over {limit}. Its largest key is {largest!r}: "
         "record its content as a step and keep the step's seq."
     )

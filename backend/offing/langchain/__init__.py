@@ -1,0 +1,12 @@
+"""What an existing LangGraph graph needs to run here: a chat model, a line that registers it, and tools of ours.
+
+The only home of the exchange with LangChain's shapes. Knows no engine, no storage and no worker.
+"""
+
+from offing.langchain.chat import OffingChatModel
+from offing.langchain.endings import ModelFailed, RunStopped
+from offing.langchain.graph import plain_graph
+from offing.langchain.journal import journalled
+from offing.langchain.tools import offing_tools
+
+__all__ = ["ModelFailed", "OffingChatModel", "RunStopped", "journalled", "offing_tools", "plain_graph"]
