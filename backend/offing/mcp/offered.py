@@ -109,7 +109,9 @@ def rules_of(one: Offered) -> Iterator[Rule]:
     """What admits its tools to a run: their own arguments, under the operator's conditions."""
     for tool in one.tools:
         declared = tuple(Condition(arg=name, optional=not needed) for name, needed in parts_of(tool.args))
-        yield Rule(tool=tool.spec.name, when=(*declared, *tool.allowed.when), most=tool.allowed.most)
+        name = tool.spec.name
+        conditions = (*declared, *tool.allowed.when)
+        yield Rule(tool=name, when=conditions, most=tool.allowed.most, name=f"{name}: as the operator allows")
     yield Rule(tool=one.read_on, when=_READING, most=MOST_READS)
 
 

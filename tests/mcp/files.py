@@ -1,0 +1,30 @@
+"""Operator's files of MCP servers, as tests write them."""
+
+from pathlib import Path
+
+from offing.mcp.client import Asking
+from offing.mcp.pins import pinned, pins_path, read_pins, write_pins
+from offing.mcp.servers import read_servers
+from offing.web.url import Refused
+
+
+def written(folder: Path, text: str, name: str = "mcp.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+def entry(url: str, name: str = "own", tools: str = "echo = {}", more: str = "") -> str:
+    return f'[servers.{name}]\nurl = "{url}"\nprivate = true\n{more}\n[servers.{name}.tools]\n{tools}\n'
+
+
+async def pin_all(path: Path, env: dict[str, str] | None = None) -> None:
+    """Look at the tools of every server in the file, and pin them as they are."""
+    pins = read_pins(pins_path(path))
+    async with Asking(env or {}) as asking:
+        for name, server in read_servers(path).items():
+            tools = await asking.listed(server)
+            assert not isinstance(tools, Refused), tools
+            pins[name] = pinned(server.url, tools)
+    write_pins(pins_path(path), pins)
