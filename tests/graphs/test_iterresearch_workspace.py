@@ -27,6 +27,7 @@ from offing_graphs.iterresearch.shapes import (
     round_of,
 )
 from offing_graphs.parts.measuring import BYTES_PER_TOKEN, tokens_of
+from offing_graphs.parts.prompting import data
 from offing_graphs.parts.shapes import Card, Piece, Record
 from tests.graphs.corpus import harbour
 from tests.graphs.stand_in import SPECS, StandIn, carry_out
@@ -97,7 +98,7 @@ def test_a_report_is_shown_whole_and_a_result_is_cut_where_the_cut_is_said() -> 
         Result(status="failed", message=long),
     ):
         text = prompt(report=FULL, result=result)
-        assert f"<report>\n{FULL}\n</report>" in text
+        assert f"Your report so far:\n{data(FULL)}" in text
         assert "of 500,000 characters are not shown" in outside_of_data(text)
         assert tokens_of(text) + prompts.ANSWER_TOKENS < prompts.WORKSPACE_TOKENS
 

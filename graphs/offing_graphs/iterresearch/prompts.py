@@ -55,7 +55,8 @@ def researcher(given: Workspace) -> tuple[Message, ...]:
 
 
 def _report(report: str) -> tuple[str, ...]:
-    return (f"Your report so far:\n<report>\n{report}\n</report>",) if report else ()
+    """It is the model's own, and quotes strangers."""
+    return (f"Your report so far:\n{data(report)}",) if report else ()
 
 
 def _call(action: Call | None) -> tuple[str, ...]:
