@@ -1,0 +1,157 @@
+"""Which run started which, as rows, and what a parent needs to know of its children.
+
+The only home of the table `child_run`. Knows neither budgets nor policies.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from offing.core.errors import Fenced
+from offing.core.run import Fence, RunStatus, StopReason
+from offing.core.step import CallKey
+from offing.storage import runs
+from offing.storage.pool import Connection, Database
+from offing.storage.runs import RunRow
+
+HELD = """
+    select 1 from run
+     where id = %s and fence = %s and status = 'running' and lease_live(lease_until, %s::interval) for update
+"""
+
+INSERT_THREAD = "insert into thread (id, tenant_id, title, kind) values (%s, %s, %s, 'child')"
+
+INSERT = """
+    insert into child_run (run_id, tenant_id, parent_id, superstep, path, ordinal, depth)
+    values (%s, %s, %s, %s, %s, %s, %s)
+"""
+
+_CHILD = ", ".join(f"r.{name.strip()}" for name in runs.COLUMNS.split(","))
+
+OF_CALL = f"""
+    select c.ordinal, {_CHILD} from child_run c join run r on r.id = c.run_id
+     where c.parent_id = %s and c.superstep = %s and c.path = %s
+"""
+
+UNCOLLECTED = f"""
+    select {_CHILD} from child_run c join run r on r.id = c.run_id
+     where c.parent_id = %s and c.collected_at is null order by r.created_at, r.id
+"""
+
+COUNT = "select count(*) from child_run where parent_id = %s"
+
+DEPTH = "select depth from child_run where run_id = %s"
+
+PARENT = "select parent_id from child_run where run_id = %s"
+
+OPEN = """
+    select c.run_id from child_run c join run r on r.id = c.run_id where c.parent_id = %s and r.ended_at is null
+"""
+
+COLLECTED = "update child_run set collected_at = clock_timestamp() where run_id = %s and parent_id = %s"
+
+TOOLS = """
+    select u.tool, sum(u.n::bigint)::bigint from step s, jsonb_each_text(s.payload->%(what)s) as u(tool, n)
+     where s.run_id = %(run)s and s.kind = 'tool' and s.payload->>'tool' = 'child_run' group by 1
+"""
+
+FAMILY = """
+    select r.id, r.question, r.graph, r.status, r.stop_reason, r.waiting_for, r.turns, r.created_at, r.ended_at
+      from child_run c join run r on r.id = c.run_id where c.parent_id = %s
+     order by c.superstep, c.path, c.ordinal
+"""
+
+FORSAKEN = "select run, tenant from app.sweep_child_runs(%s)"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRow:
+    """A child as its parent's page lists it."""
+
+    id: UUID
+    question: str
+    graph: str
+    status: RunStatus
+    stop_reason: StopReason | None
+    waiting_for: str | None
+    turns: int
+    created_at: Any
+    ended_at: Any
+
+
+async def hold(connection: Connection, fence: Fence, term: float) -> None:
+    """Lock the parent's row for this transaction. Raises Fenced when it is no longer ours."""
+    row = await (await connection.execute(HELD, (fence.run, fence.number, f"{term} seconds"))).fetchone()
+    if row is None:
+        raise Fenced(str(fence.run), fence.number)
+
+
+async def insert(connection: Connection, tenant: UUID, parent: UUID, key: CallKey, depth: int, child: UUID) -> None:
+    place = (key.superstep, key.path, key.ordinal)
+    await connection.execute(INSERT, (child, tenant, parent, *place, depth))
+
+
+async def insert_thread(connection: Connection, tenant: UUID, thread: UUID, title: str) -> None:
+    await connection.execute(INSERT_THREAD, (thread, tenant, title))
+
+
+async def of_call(connection: Connection, parent: UUID, keys: Sequence[CallKey]) -> dict[CallKey, RunRow]:
+    """Children that were made under these keys, which are of one node. Absent: not made."""
+    first = keys[0]
+    rows = await (await connection.execute(OF_CALL, (parent, first.superstep, first.path))).fetchall()
+    made = {CallKey(first.superstep, first.path, ordinal): runs.run_of(row) for ordinal, *row in rows}
+    return {key: made[key] for key in keys if key in made}
+
+
+async def uncollected(connection: Connection, parent: UUID) -> list[RunRow]:
+    """Children whose results, and whose costs, the parent has not taken up."""
+    return [runs.run_of(row) for row in await (await connection.execute(UNCOLLECTED, (parent,))).fetchall()]
+
+
+async def count(connection: Connection, parent: UUID) -> int:
+    row = await (await connection.execute(COUNT, (parent,))).fetchone()
+    return row[0] if row else 0
+
+
+async def depth(connection: Connection, run: UUID) -> int:
+    """How many runs stand above this one. 0: it is nobody's child."""
+    row = await (await connection.execute(DEPTH, (run,))).fetchone()
+    return row[0] if row else 0
+
+
+async def parent_of(connection: Connection, run: UUID) -> UUID | None:
+    """Who started a run. None: a person, or a collection."""
+    row = await (await connection.execute(PARENT, (run,))).fetchone()
+    return row[0] if row else None
+
+
+async def open_children(connection: Connection, parent: UUID) -> list[UUID]:
+    """Children that have not ended."""
+    return [run for (run,) in await (await connection.execute(OPEN, (parent,))).fetchall()]
+
+
+async def collect(connection: Connection, parent: UUID, child: UUID) -> None:
+    """The parent has recorded what this child brought."""
+    await connection.execute(COLLECTED, (child, parent))
+
+
+async def tools_of_children(connection: Connection, run: UUID, what: str) -> dict[str, int]:
+    """What collected children have `used` of each tool, or `received` from it."""
+    return dict(await (await connection.execute(TOOLS, {"run": run, "what": what})).fetchall())
+
+
+async def family(connection: Connection, parent: UUID) -> list[ChildRow]:
+    """The children of a run in the order in which they were asked for."""
+    rows = await (await connection.execute(FAMILY, (parent,))).fetchall()
+    return [_listed(row) for row in rows]
+
+
+async def forsaken(database: Database, most: int) -> list[tuple[UUID, UUID]]:
+    """Children whose parent has ended without telling them, each with its tenant."""
+    return [(run, tenant) for run, tenant in await database.platform(FORSAKEN, (most,))]
+
+
+def _listed(row: Sequence[Any]) -> ChildRow:
+    id_, question, graph, status, stop, *rest = row
+    return ChildRow(id_, question, graph, RunStatus(status), StopReason(stop) if stop else None, *rest)
