@@ -35,8 +35,8 @@ from offing_workers.showing import Showing
 from offing_workers.slice import Slice, SliceLimits
 
 THREADS = 512
-"""At most; made as they are needed. A graph's plain function holds one while it waits for a model, and what that model's
-call needs a thread for must find another."""
+"""At most; made as they are needed. A graph's plain function holds one while it waits for a model, and what that
+model's call needs a thread for must find another."""
 
 GRACE = 20.0
 """Seconds that a drain waits for calls in flight before it interrupts them."""
