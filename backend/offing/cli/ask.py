@@ -14,6 +14,7 @@ from offing.bus.hints import BusHints
 from offing.bus.live import NewSteps
 from offing.cli.hooks import hooks
 from offing.cli.show import printed, run_as_json
+from offing.cli.stack import with_paths
 from offing.cli.terminal import Progress
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice
@@ -21,6 +22,7 @@ from offing.core.run import Budget, RunStatus
 from offing.core.step import Step
 from offing.local.servers import Servers
 from offing.local.stack import working_stack
+from offing.mcp.catalogue import Catalogue
 from offing.models.discover import default_choice, engine_named, role_choices
 from offing.sdk import Graph
 from offing.services.graphs import available, named
@@ -45,11 +47,13 @@ class Wanted:
     usd: float | None
     seconds: float | None
     web: bool = False
+    mcp: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
 
 
 def run(wanted: Wanted, as_json: bool) -> int:
     """0: a report was written, complete or partial. 1: the run failed or found nothing to cite."""
-    settings, progress = load_settings(), Progress(sys.stderr)
+    settings, progress = with_paths(load_settings(), wanted.paths), Progress(sys.stderr)
     _check(wanted)
     graph = named(available(settings), wanted.graph)
     engines = engines_of(wanted.engines, graph)
@@ -95,14 +99,27 @@ async def _ask(
             wanted.graph,
             budget=Budget(wanted.turns, None, None if wanted.usd is None else Decimal(str(wanted.usd)), wanted.seconds),
             engines=engines,
-            scope={"collections": collections, **({"web": True} if wanted.web else {})},
+            scope=_scope(wanted, collections),
         )
         graphs = {graph.name: graph}
-        submitted = await submit(database, hints, LOCAL_TENANT, request, graphs=graphs, default_engine=default_choice())
+        submitted = await submit(
+            database,
+            hints,
+            LOCAL_TENANT,
+            request,
+            graphs=graphs,
+            default_engine=default_choice(),
+            servers=Catalogue(settings.mcp),
+        )
         run = await _follow(database, hints, submitted.run, progress)
         result = await run_as_json(database, run.id)
     _print(result, as_json)
     return 0 if run.status is RunStatus.DONE else 1
+
+
+def _scope(wanted: Wanted, collections: list[str]) -> dict[str, Any]:
+    asked = {"collections": collections, "web": wanted.web, "mcp": list(wanted.mcp)}
+    return {name: value for name, value in asked.items() if value or name == "collections"}
 
 
 async def _take_in(database: Database, folder: Path, progress: Progress) -> str:

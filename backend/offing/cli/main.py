@@ -15,6 +15,7 @@ app.command(key)
 app.command(collecting.rollout)
 app.command(collecting.batch)
 app.command(collecting.policy)
+app.command("offing.cli.new:app", name="new", help="Begin something of your own.")
 app.command("offing.cli.world:app", name="world", help="Made-up worlds to train, evaluate and show agents in.")
 app.command("offing.cli.trajectories:app", name="trajectories", help="What runs left for training.")
 app.command("offing.cli.loop:loop", name="loop", help="The closed loop: collect, train, evaluate, again.")
@@ -27,6 +28,8 @@ app.command(engine)
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
+Paths = Annotated[tuple[Path, ...], Parameter(negative="")]
+
 DEPTHS = {"quick": 4, "standard": 12, "deep": 40}
 """Turns of the graph's loop."""
 
@@ -34,17 +37,19 @@ EXIT_FAILED, EXIT_USAGE, EXIT_UNAVAILABLE = 1, 2, 3
 
 
 @app.command
-def up(*, detach: Annotated[bool, Parameter(negative="")] = False) -> int:
+def up(*, detach: Annotated[bool, Parameter(negative="")] = False, path: Paths = ()) -> int:
     """Start everything: servers, migrations, API with page, one worker. Prints a one-time login link.
 
     Parameters
     ----------
     detach
         Go on in the background; `offing down` stops it.
+    path
+        A folder with a graph that is not installed, or several.
     """
     from offing.cli import stack
 
-    return stack.up(detach=detach)
+    return stack.up(detach=detach, paths=path)
 
 
 @app.command
@@ -89,6 +94,7 @@ def ask(
     usd: float | None = None,
     seconds: float | None = None,
     web: bool = False,
+    path: Paths = (),
     json: Json = False,
 ) -> int:
     """Ask a question, wait, and print a cited report.
@@ -113,13 +119,15 @@ def ask(
         Seconds of work, after which it writes what it has.
     web
         It may search the web and read public pages, too.
+    path
+        A folder with a graph that is not installed, or several.
     json
         Print only JSON on standard output.
     """
     from offing.cli.ask import Wanted, run
 
     most = DEPTHS[depth] if turns is None else turns
-    return run(Wanted(question, docs, graph, engine, most, usd, seconds, web), json)
+    return run(Wanted(question, docs, graph, engine, most, usd, seconds, web, path), json)
 
 
 @app.command

@@ -1,6 +1,9 @@
 """`offing up`, `down`, `status`, `login`, `doctor` and `migrate`: this home's processes, for a person at a terminal."""
 
+import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import orjson
 from rich.console import Console
@@ -12,15 +15,25 @@ from offing.local import background, stack
 from offing.local.doctor import Check, Probes, examine
 from offing.local.servers import local_servers
 from offing.resources import migrations_dir
+from offing.services.graphs import available
 from offing.settings import Settings, load_settings
 
 
-def up(*, detach: bool) -> int:
-    settings = load_settings()
+def up(*, detach: bool, paths: Sequence[Path] = ()) -> int:
+    settings = with_paths(load_settings(), paths)
+    if settings.graph_paths:
+        available(settings)  # a folder that cannot be loaded is told here, and not by each of the children
     if detach:
-        argv = [sys.executable, "-m", "offing.cli", "up"]
+        named = [word for path in paths for word in ("--path", str(path.resolve()))]
+        argv = [sys.executable, "-m", "offing.cli", "up", *named]
         return background.up_detached(settings, argv, hooks(), say=say)
     return stack.up(settings, hooks(), say=say, echo=echo)
+
+
+def with_paths(settings: Settings, paths: Sequence[Path]) -> Settings:
+    """The settings with further folders of graphs."""
+    named = [str(path.expanduser().resolve()) for path in paths]
+    return settings.model_copy(update={"graph_paths": os.pathsep.join(filter(None, [settings.graph_paths, *named]))})
 
 
 def down() -> int:

@@ -245,6 +245,8 @@ def child_environment(settings: Settings, servers: Servers) -> dict[str, str]:
     """Ours, with the addresses of the servers under the application's role; the owner's address stays with us."""
     ours = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     where = {"OFFING_ENGINE_URL": settings.engine_url} if settings.engine_url else {}
+    where |= {"OFFING_GRAPH_PATHS": settings.graph_paths} if settings.graph_paths else {}
+    where |= {"OFFING_GRAPH_RELOAD": "1"} if settings.graph_reload else {}
     return ours | {
         **where,
         "OFFING_APP_DATABASE_URL": servers.app_url,

@@ -74,7 +74,7 @@ class Catalogue(Mapping[str, Graph]):
 
     def _again(self, version: str) -> tuple[Graph, ...]:
         """Of a copy that an earlier process has kept."""
-        found = kept_version(version, self._home) if self._paths and self._home else None
+        found = kept_version(version, self._home) if self._home else None
         if found is None:
             return ()
         try:
