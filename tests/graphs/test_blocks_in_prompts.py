@@ -28,6 +28,7 @@ A berth costs 12 crowns a night for boats under ten metres {CANARY}. Payment is 
 SAID = f"The service said: {CANARY} {BAD}"
 BLOCK = re.compile(r"^data ([0-9a-f]{16})\n.*?\nend \1$", re.DOTALL | re.MULTILINE)
 FLOWS = ("agentflow", "hiper", "iterresearch", "memact", "supo")
+OTHERS = ("research_team", "router")
 
 
 def hostile() -> Library:
@@ -52,7 +53,7 @@ async def prompts(flow: str, form: str, **more: Any) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("form", ["", "plain"])
-@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize("flow", [*FLOWS, *OTHERS])
 async def test_what_a_library_says_stands_within_blocks(flow: str, form: str) -> None:
     told = await prompts(flow, form)
     assert any(CANARY in text for _, text in told)
@@ -62,7 +63,7 @@ async def test_what_a_library_says_stands_within_blocks(flow: str, form: str) ->
 
 
 @pytest.mark.parametrize("form", ["", "plain"])
-@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize("flow", [*FLOWS, *OTHERS])
 async def test_what_a_failing_tool_says_stands_within_blocks(flow: str, form: str) -> None:
     for role, text in await prompts(flow, form, broken={"search_library": SAID}):
         assert CANARY not in BLOCK.sub("", text), (role, BLOCK.sub("", text))
