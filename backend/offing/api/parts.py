@@ -11,6 +11,7 @@ from offing.api.hurried import HurriedHints
 from offing.bus.hints import BusHints
 from offing.bus.live import LiveBus
 from offing.core.model import EngineChoice
+from offing.mcp.catalogue import Catalogue
 from offing.models.discover import default_choice, role_choices
 from offing.sdk import Graph
 from offing.services import graphs
@@ -32,6 +33,8 @@ class Parts:
     default_engine: EngineChoice
     role_engines: Mapping[str, EngineChoice]
     """Engines that the operator set for roles of these names."""
+    servers: Catalogue
+    """MCP servers that runs may name."""
 
 
 @asynccontextmanager
@@ -51,6 +54,7 @@ async def assembled(settings: Settings) -> AsyncGenerator[Parts]:
             metrics=Metrics(database, hints.live),
             default_engine=default_choice(),
             role_engines=role_choices(),
+            servers=Catalogue(settings.mcp),
         )
         await hurried.close()
 

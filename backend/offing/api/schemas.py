@@ -51,6 +51,10 @@ class ScopeIn(Wire):
     collections: list[CollectionName] = Field(default=[], max_length=100, description="Empty: all of it.")
     sources: list[UUID] = Field(default=[], max_length=1000, description="Empty: all sources of the collections.")
     web: bool = Field(default=False, description="Whether the run may search the web and read public pages.")
+    code: bool = Field(default=False, description="Whether the run may run Python in a sandbox.")
+    mcp: list[Annotated[str, Field(max_length=64)]] = Field(
+        default=[], max_length=20, description="MCP servers of the operator's whose tools the run may use, by name."
+    )
 
 
 class RunIn(Wire):
@@ -96,6 +100,7 @@ class RunOut(Wire):
     started_at: datetime | None
     ended_at: datetime | None
     title: str | None = Field(default=None, description="Title of its latest report.")
+    questions: int = Field(default=0, description="That wait for a person.")
 
 
 class LiveOut(Wire):
@@ -278,6 +283,13 @@ class ErasedOut(Wire):
     snapshots: int
     passages: int
     steps: int = Field(description="Steps of runs whose copies of the text were removed.")
+
+
+class McpServerOut(Wire):
+    """An MCP server that runs may name in their scope."""
+
+    name: str
+    tools: list[str] = Field(description="Names under which its tools are called.")
 
 
 class GraphOut(Wire):

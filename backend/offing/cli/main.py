@@ -23,6 +23,7 @@ app.command("offing.cli.learning:learn", name="learn", help="Learn from judged r
 app.command("offing.cli.training:train", name="train", help="Train a policy on stored rollouts.")
 app.command("offing.cli.training:trainer", name="trainer", help="Run queued training jobs.")
 app.command("offing.cli.training:app", name="training", help="Training jobs: list, look at, pause, go on, cancel.")
+app.command("offing.cli.mcp:app", name="mcp", help="Other people's tools: MCP servers that runs may use.")
 engine = App(name="engine", help="The policy engine: our own weights, served token by token.")
 app.command(engine)
 
@@ -94,6 +95,7 @@ def ask(
     usd: float | None = None,
     seconds: float | None = None,
     web: bool = False,
+    mcp: tuple[str, ...] = (),
     path: Paths = (),
     json: Json = False,
 ) -> int:
@@ -119,6 +121,8 @@ def ask(
         Seconds of work, after which it writes what it has.
     web
         It may search the web and read public pages, too.
+    mcp
+        An MCP server of the operator's whose tools it may use, or several; see `offing mcp list`.
     path
         A folder with a graph that is not installed, or several.
     json
@@ -127,7 +131,7 @@ def ask(
     from offing.cli.ask import Wanted, run
 
     most = DEPTHS[depth] if turns is None else turns
-    return run(Wanted(question, docs, graph, engine, most, usd, seconds, web, path), json)
+    return run(Wanted(question, docs, graph, engine, most, usd, seconds, web, mcp, path), json)
 
 
 @app.command

@@ -4,11 +4,12 @@ The only home of that file's form and of whom it is read from. Knows no server's
 file: it names the environment variable that holds one.
 """
 
+import json
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -119,6 +120,25 @@ def servers_in(text: str) -> dict[str, Server]:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"] if part != "[key]")
         raise InvalidInput(VARIABLE, f"{place}: {first['msg'].removeprefix('Value error, ')}", REMEDY) from None
+
+
+def with_server(
+    text: str, name: str, url: str, *, tools: Sequence[str] = (), bearer: str | None = None, private: bool = False
+) -> str:
+    """The file's text with one more server. Raises InvalidInput where it has that server, or could not use it."""
+    if name in servers_in(text):
+        raise InvalidInput("NAME", f"there is a server {name} already", "Choose another name, or edit the file.")
+    lines = [f"[servers.{name}]", f"url = {_quoted(url)}"]
+    lines += ["private = true"] if private else []
+    lines += [f"bearer = {_quoted(bearer)}"] if bearer else []
+    lines += ["", f"[servers.{name}.tools]", *(f"{_quoted(tool)} = {{}}" for tool in tools)]
+    fresh = "\n".join([*([text.rstrip(), ""] if text.strip() else []), *lines, ""])
+    servers_in(fresh)
+    return fresh
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=True)
 
 
 def read_servers(path: Path) -> dict[str, Server]:

@@ -10,7 +10,7 @@ from offing.api import wire
 from offing.api.auth import Known
 from offing.api.parts import Held, Parts
 from offing.api.routes.responses import TOO_LARGE
-from offing.api.schemas import EngineOut, GraphOut, HealthOut, TenantIn, TenantOut
+from offing.api.schemas import EngineOut, GraphOut, HealthOut, McpServerOut, TenantIn, TenantOut
 from offing.api.strict import StrictRoute
 from offing.core.errors import Unavailable
 from offing.models import discover
@@ -45,6 +45,13 @@ async def list_engines(caller: Known, held: Held) -> list[EngineOut]:
     """Engines that can answer roles here, and the models found for them."""
     found = await discover.engines()
     return [EngineOut(name=e.name, available=e.available, models=list(e.models), note=e.note) for e in found]
+
+
+@router.get("/mcp-servers", tags=["platform"])
+async def list_mcp_servers(caller: Known, held: Held) -> list[McpServerOut]:
+    """MCP servers that a run's scope can name, as the operator has set them up."""
+    usable = [one for one in held.servers.servers().values() if not one.problem]
+    return [McpServerOut(name=one.name, tools=[tool.spec.name for tool in one.tools]) for one in usable]
 
 
 @router.get("/tenant", tags=["platform"])

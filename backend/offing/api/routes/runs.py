@@ -53,6 +53,7 @@ async def create_run(
         request,
         graphs=held.graphs,
         default_engine=held.default_engine,
+        servers=held.servers,
     )
     response.status_code = 201 if made.new else 200
     response.headers["Location"] = f"/api/v1/runs/{made.run.id}"
@@ -146,8 +147,10 @@ def _request(held: Parts, wanted: RunIn, idempotency_key: str | None) -> RunRequ
 
 def _scope(wanted: ScopeIn) -> dict[str, Any]:
     """What is not asked for is left out, so that a request without it is the same as before."""
-    seen = {"collections": wanted.collections, "sources": [str(id) for id in wanted.sources]}
-    return {**seen, "web": True} if wanted.web else seen
+    seen: dict[str, Any] = {"collections": wanted.collections, "sources": [str(id) for id in wanted.sources]}
+    if wanted.code:
+        seen["code"] = True
+    return seen | ({"web": True} if wanted.web else {}) | ({"mcp": wanted.mcp} if wanted.mcp else {})
 
 
 def set_by_operator(held: Parts, graph: str) -> dict[str, EngineChoice]:
