@@ -24,6 +24,7 @@ from offing.models.engine import RoleRequest, engine_for
 from offing.sdk import Role, RoleReply, RunView, ToolCall, result_of
 from offing.sdk.advice import Advice, advised
 from offing.sdk.asking import AsksPeople
+from offing.sdk.children import ChildRequest, ChildResult, NoChildren
 from offing.sdk.values import Input, Output
 from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
@@ -34,6 +35,7 @@ from offing.storage.turns import Origin, Rejection, attempt_as_json
 from offing.telemetry.attributes import DECISION
 from offing.telemetry.tracing import mark_failed
 from offing_workers.asking import Asker
+from offing_workers.children import Children
 from offing_workers.hold import Drain, Hold
 from offing_workers.meter import RunMeter
 from offing_workers.placing import Placing
@@ -82,9 +84,10 @@ class SliceContext(AsksPeople):
         counts_turns: bool,
         roles: Sequence[Role[Any, Any]],
         asker: Asker,
+        children: Children,
         advice: Mapping[str, Advice] | None = None,
     ) -> None:
-        self._asker = asker
+        self._asker, self._children = asker, children
         self._run, self._engines, self._hold = run, engines, hold
         self._recorder, self._toolbelt, self._database, self._viewers = recorder, toolbelt, database, viewers
         self._turns_left = turns_per_slice
@@ -170,6 +173,11 @@ class SliceContext(AsksPeople):
     async def put(self, asking: question.Asking, turn: int) -> question.Answer:
         key = self._recorder.next_key(asking.kind, question.asking_json(asking))
         return await self._asker.put(asking, key, turn)
+
+    async def children(
+        self, requests: Sequence[ChildRequest], *, turn: int = 0
+    ) -> tuple[ChildResult, ...] | NoChildren:
+        return await self._children.results(requests, turn, await self._book())
 
     async def record(self, *drafts: StepDraft) -> None:
         for draft in drafts:

@@ -23,6 +23,7 @@ from offing.bus.live import LiveBus
 from offing.bus.wake import CeleryWake
 from offing.core.errors import Fenced, Unavailable
 from offing.sdk import Graph
+from offing.services import child_runs
 from offing.services.reach import opened
 from offing.settings import Settings
 from offing.storage import runs
@@ -194,6 +195,7 @@ class WorkerProcess:
         settings = self._settings
         while True:
             await asyncio.sleep(settings.sweep_seconds * random.uniform(0.5, 1.0))
+            await child_runs.drop_forsaken(self._database)
             if room := settings.worker_concurrency - self._inside:
                 forgotten_after = 2 * settings.sweep_seconds
                 await self._wake(await runs.sweep(self._database, forgotten_after, settings.lease_seconds, room))

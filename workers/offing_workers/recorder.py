@@ -132,6 +132,15 @@ class Recorder:
         self._spent = replace(self._spent, tokens=self._spent.tokens + tokens, usd=self._spent.usd + usd)
         self._unbooked = _sum(self._unbooked, Booking(tokens=tokens, usd=usd, released=released, day=day))
 
+    def adopt(self, spent: Spent) -> None:
+        """Count what a run that this one started has used; written with the next append."""
+        mine = self._spent
+        self._spent = Spent(
+            mine.turns + spent.turns, mine.tokens + spent.tokens, mine.usd + spent.usd, mine.seconds + spent.seconds
+        )
+        used = Booking(tokens=spent.tokens, inherited=spent.usd, seconds=spent.seconds)
+        self._unbooked = _sum(self._unbooked, used)
+
     def next_key(self, *asked: Any) -> CallKey:
         """The key of the append that the running node makes now. `asked`: what it is about."""
         superstep, path = self._places.here()
@@ -313,6 +322,7 @@ def _sum(one: Booking, other: Booking) -> Booking:
     return Booking(
         tokens=one.tokens + other.tokens,
         usd=one.usd + other.usd,
+        inherited=one.inherited + other.inherited,
         seconds=one.seconds + other.seconds,
         released=one.released + other.released,
         day=one.day or other.day,

@@ -23,12 +23,13 @@ from offing.core.step import Step, StepDraft, StepKind
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
 from offing.sdk.running import carrying
 from offing.services import mcp_results, prompt_library
+from offing.services.code import code_for
 from offing.services.graphs import at_version, own_tools
 from offing.services.library import LibraryScope, library_port
 from offing.services.pages import Pages
 from offing.services.reach import Reach
 from offing.services.runs import ended_step
-from offing.storage import runs, spend, steps
+from offing.storage import child_runs, runs, spend, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
@@ -40,6 +41,7 @@ from offing.tools.mcp_tools import mcp_tools
 from offing.tools.tool import ToolScope
 from offing_workers import interrupts, plain, waiting
 from offing_workers.asking import Asker
+from offing_workers.children import Children
 from offing_workers.context import SliceContext
 from offing_workers.hold import Drain, Hold
 from offing_workers.places import Places
@@ -117,6 +119,8 @@ class Slice:
         self._reach = reach
         self._fresh, self._announced = claim.fence.number == 1, False
         self._at_exit, self._is_rollout = False, False
+        self._parent: UUID | None = None
+        """Who started the run and may wait for it. None: nobody."""
         self._places, self._plain = Places(), plain.Advanced()
         self.to_settle = False
         """The run is a rollout, and this slice set out to end it. It may have been cut off before or after the end was
@@ -203,6 +207,10 @@ class Slice:
         journal = {} if fresh else await steps.journal(connection, row.id, after)
         used = {} if fresh else await steps.tools_used(connection, row.id)
         if not fresh:
+            for tool, count in (await child_runs.tools_of_children(connection, row.id, "used")).items():
+                used[tool] = used.get(tool, 0) + count
+        self._parent = await child_runs.parent_of(connection, row.id) if row.kind == "child" else None
+        if not fresh:
             await spend.release_leftover(connection, self._fence)
         earlier = await runs.earlier_answers(connection, row.thread, row.id, 5) if position else ()
         said = [] if fresh or self._begun else await steps.last_of_kind(connection, row.id, StepKind.STARTED, 1)
@@ -231,12 +239,13 @@ class Slice:
         advice = await prompt_library.advice(connection, row)
         shown = [one.text for one in advice.values()]
         taint = following(self._database, self._recorder, row.question, earlier, shown, fresh=fresh)
+        toolbelt = self._toolbelt(row, used, graph, taint)
         return SliceContext(
             RunView(row.id, row.question, earlier, row.budget, row.seed),
             row.engines,
             self._hold,
             self._recorder,
-            self._toolbelt(row, used, graph, taint),
+            toolbelt,
             self._database,
             self._viewers,
             turns_per_slice=self._limits.turns,
@@ -244,6 +253,7 @@ class Slice:
             counts_turns=bool(graph.turn_key),
             roles=graph.roles,
             asker=self._asker,
+            children=Children(self._database, self._recorder, toolbelt, self._wakes, row, self._graphs),
             advice=advice,
         )
 
@@ -255,8 +265,12 @@ class Slice:
         web, tenant = bool(row.scope.get("web")), self._fence.tenant
         port = Pages(self._database, tenant, self._reach) if web and self._reach else None
         mcp = mcp_results.opened_for(self._database, tenant, row, self._reach)
-        scope = ToolScope(tenant, row.id, "", library, collections, sources, world, port, mcp)
-        known = (*registry(world, web=web, own=own_tools(graph)), *mcp_tools(mcp.servers.values() if mcp else ()))
+        code = code_for(self._database, tenant, row, library, self._reach.codes if self._reach else None)
+        scope = ToolScope(tenant, row.id, "", library, collections, sources, world, port, mcp, code)
+        known = (
+            *registry(world, web=web, code=bool(row.scope.get("code")), own=own_tools(graph)),
+            *mcp_tools(mcp.servers.values() if mcp else ()),
+        )
         tools = {tool.spec.name: tool for tool in known}
         return Toolbelt(tools, policy_of(row.policy), scope, self._database, self._recorder, used, taint=taint)
 
@@ -401,6 +415,8 @@ class Slice:
         self.to_settle = self._is_rollout
         await self._let_go(saver, Release(status, stop_reason=stop, error=detail or None), *said, also=also)
         await self._viewers.doing(self._fence.tenant, self._fence.run, None)
+        if self._parent is not None:
+            await self._wakes.wake(self._parent)
 
     async def _own_answer(self, graph: Graph, context: SliceContext) -> ReportDraft | None:
         """The report in the values of a graph that delivers none itself. None: it delivers, or there is none."""

@@ -97,6 +97,23 @@ class Toolbelt:
         offered = self._policy.offered if self._policy else frozenset[str]()
         return tuple(tool.spec for name, tool in self._tools.items() if name in offered)
 
+    @property
+    def used(self) -> Mapping[str, int]:
+        """Calls of each tool that this run has made, or that runs made which it started."""
+        return dict(self._used)
+
+    @property
+    def received(self) -> Mapping[str, int]:
+        """Bytes that each tool has answered."""
+        return dict(self._received)
+
+    def adopt(self, name: str, brought: Mapping[str, Any], label: Label) -> None:
+        """Take up what a run that this one started has used of the tools, and what it brought into the context."""
+        self._used.update(brought["used"])
+        self._received.update(brought["received"])
+        said = {"content": brought["content"], "message": brought["message"]}
+        self._taint.note(name, brought["status"], said, label)
+
     async def use(self, call: ToolCall, key: CallKey) -> Outcome:
         """May leave by an exception of `approver` alone, which suspends the run."""
         outcome = await self._judged(call, key, stands_in=False)

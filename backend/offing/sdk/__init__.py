@@ -22,6 +22,7 @@ from offing.core.tokens import SpanKind, TextSpan
 from offing.core.tool import Effect, Span, ToolOutput, ToolResult, ToolSpec, ToolStatus
 from offing.core.trajectory import Fracture
 from offing.sdk.asking import AsksPeople, Plan, Review, Unanswered, Verdict
+from offing.sdk.children import CHILD_RUN, ChildRequest, ChildResult, Finding, NoChildren
 from offing.sdk.context import RoleReply, RunContext, RunView, ToolCall
 from offing.sdk.form import Form
 from offing.sdk.graph import Graph, content_hash
@@ -30,9 +31,12 @@ from offing.sdk.role import Headline, ModelFree, Role, Rule, Seat
 from offing.sdk.tool import OwnTool, ToolArgs, ToolFailed, tool
 
 __all__ = [
+    "CHILD_RUN",
     "DATA_RULE",
     "AsksPeople",
     "Budget",
+    "ChildRequest",
+    "ChildResult",
     "DraftCitation",
     "DraftSection",
     "DraftSentence",
@@ -40,12 +44,14 @@ __all__ = [
     "EngineFailure",
     "Evidence",
     "FailureKind",
+    "Finding",
     "Form",
     "Fracture",
     "Graph",
     "Headline",
     "Message",
     "ModelFree",
+    "NoChildren",
     "OwnTool",
     "Plan",
     "Report",

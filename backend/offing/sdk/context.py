@@ -17,6 +17,7 @@ from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import Fracture
 from offing.sdk.asking import Plan, Review, Verdict
+from offing.sdk.children import ChildRequest, ChildResult, NoChildren
 from offing.sdk.role import Role
 from offing.sdk.values import Input, Output
 
@@ -115,6 +116,16 @@ class RunContext(Protocol):
         self, plan: Plan, *, default: Verdict | None = None, within: float | None = None, turn: int = 0
     ) -> Review:
         """Show a person a plan to approve, edit or comment on. Waits like `ask`."""
+        ...
+
+    async def children(
+        self, requests: Sequence[ChildRequest], *, turn: int = 0
+    ) -> tuple[ChildResult, ...] | NoChildren:
+        """Have runs started, wait for all of them without a worker, and take up what they brought, in their order.
+
+        What they use is taken from this run's budget and booked to it, turns included: count them on. `NoChildren`:
+        do the work in sequence, as in a rollout. A node that waits is run again from its beginning.
+        """
         ...
 
     async def record(self, *drafts: StepDraft) -> None:

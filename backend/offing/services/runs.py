@@ -5,6 +5,7 @@ Each is one transaction followed by hints that may be lost. Only workers advance
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -24,7 +25,7 @@ from offing.sdk import Graph
 from offing.services import graphs as catalogue
 from offing.services import policies
 from offing.services.tool_rules import starting_policy
-from offing.storage import runs, steps
+from offing.storage import child_runs, runs, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow
 
@@ -121,7 +122,13 @@ async def cancel(database: Database, hints: Hints, tenant: UUID, run: UUID, mode
         elif row.status in (RunStatus.PAUSED, RunStatus.WAITING):
             await runs.set_status(connection, run, RunStatus.QUEUED)
         after = await runs.by_id(connection, run)
+        children = await child_runs.open_children(connection, run)
+        parent = await child_runs.parent_of(connection, run) if ended and row.kind == "child" else None
     await _tell(hints, tenant, after, ended)
+    if parent is not None:
+        await hints.wake(parent)
+    for child in children:  # in transactions of their own: one that ends locks itself before its parent
+        await cancel(database, hints, tenant, child, mode)
     return after
 
 
@@ -136,7 +143,11 @@ async def pause(database: Database, hints: Hints, tenant: UUID, run: UUID) -> Ru
             paused = await steps.append_unowned(connection, run, [StepDraft(StepKind.PAUSED, "Paused by a person")])
             await runs.set_status(connection, run, RunStatus.PAUSED, waiting_for="a person to resume it")
         after = await runs.by_id(connection, run)
+        children = await child_runs.open_children(connection, run)
     await _tell(hints, tenant, after, paused)
+    for child in children:
+        with suppress(Conflict):  # it has ended meanwhile
+            await pause(database, hints, tenant, child)
     return after
 
 
@@ -150,7 +161,11 @@ async def resume(database: Database, hints: Hints, tenant: UUID, run: UUID) -> R
             resumed = await steps.append_unowned(connection, run, [StepDraft(StepKind.RESUMED, "Resumed by a person")])
             await runs.set_status(connection, run, RunStatus.QUEUED)
         after = await runs.by_id(connection, run)
+        children = await child_runs.open_children(connection, run)
     await _tell(hints, tenant, after, resumed)
+    for child in children:
+        with suppress(Conflict):  # it has ended meanwhile
+            await resume(database, hints, tenant, child)
     return after
 
 
@@ -203,7 +218,7 @@ async def _tell(hints: Hints, tenant: UUID, run: RunRow, new: list[Step]) -> Non
 def _new_run(
     request: RunRequest, graph: Graph, engines: Mapping[str, EngineChoice], digest: str, servers: Catalogue
 ) -> NewRun:
-    policy = starting_policy(graph, web=bool(request.scope.get("web")))
+    policy = starting_policy(graph, web=bool(request.scope.get("web")), code=bool(request.scope.get("code")))
     policy = Policy(rules=(*policy.rules, *servers.rules(request.scope.get("mcp", ()))))
     return NewRun(
         id=new_id(),

@@ -92,6 +92,8 @@ class Booking:
     """Turns begun in all, not since the last append. 0: none."""
     tokens: int = 0
     usd: Decimal = field(default_factory=Decimal)
+    inherited: Decimal = field(default_factory=Decimal)
+    """Money that runs which this one started have used: part of its total, and booked to the tenant already."""
     seconds: float = 0.0
     released: Decimal = field(default_factory=Decimal)
     """Money that was set aside for calls that are over."""
@@ -113,7 +115,7 @@ async def append(
         "keyed": any(d.key for d in drafts),
         "turns": spent.turns,
         "tokens": spent.tokens,
-        "usd": spent.usd,
+        "usd": spent.usd + spent.inherited,
         "seconds": spent.seconds,
     }
     try:
