@@ -7,7 +7,7 @@ The only home of environment names and their defaults. Everything inside takes a
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -83,6 +83,12 @@ class Settings(BaseSettings):
     where none is."""
     mcp: Path | None = None
     """OFFING_MCP: the file that names MCP servers whose tools runs may use. None: there are none."""
+    sandbox: Literal["auto", "bubblewrap", "wasi", "off"] = "auto"
+    """OFFING_SANDBOX: what confines the code of runs. `auto`: the first of those that stands its self-test."""
+    sandbox_packages: Path | None = None
+    """OFFING_SANDBOX_PACKAGES: a folder of packages that code may import under bubblewrap. None: there are none."""
+    sandbox_wasm: Path | None = None
+    """OFFING_SANDBOX_WASM: a CPython for WASI. None: the one that the extra `sandbox` brings."""
     searxng_url: Annotated[str, Field(validation_alias=_named("SEARXNG_URL"))] = ""
     """SEARXNG_URL: a SearXNG that answers in JSON. Empty: there is none."""
     tavily_api_key: Annotated[SecretStr | None, Field(validation_alias=_named("TAVILY_API_KEY"))] = None

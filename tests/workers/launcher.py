@@ -35,8 +35,8 @@ def _write(line: str) -> None:
         file.write(line)
 
 
-def with_launch(world: str, *, web: bool, own: Sequence[OwnTool] = ()) -> tuple[Tool, ...]:
-    return (*registry(world, web=web, own=own), Launch())
+def with_launch(world: str, *, web: bool, code: bool = False, own: Sequence[OwnTool] = ()) -> tuple[Tool, ...]:
+    return (*registry(world, web=web, code=code, own=own), Launch())
 
 
 if __name__ == "__main__":

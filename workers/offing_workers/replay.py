@@ -167,7 +167,8 @@ class ReplayContext:
         policy = policy_of(self.history.row.policy)
         allowed = {rule.tool for rule in policy.rules if rule.effect == "allow"} if policy else set[str]()
         scope = self.history.row.scope
-        known = registry(str(scope.get("world", "")), web=bool(scope.get("web")), own=self._own)
+        web, code = bool(scope.get("web")), bool(scope.get("code"))
+        known = registry(str(scope.get("world", "")), web=web, code=code, own=self._own)
         return tuple(tool.spec for tool in known if tool.spec.name in allowed)
 
     @property

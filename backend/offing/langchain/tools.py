@@ -25,7 +25,7 @@ def offing_tools(*wanted: str | OwnTool) -> list[BaseTool]:
     A run's policy decides about each call; a tool that a run does not have answers with the reason. Raises InvalidInput
     for a name that no tool has.
     """
-    known = {tool.spec.name: tool.spec for tool in registry(web=True)}
+    known = {tool.spec.name: tool.spec for tool in registry(web=True, code=True)}
     specs = [_spec(one, known) for one in wanted or ("search_library", "read_source")]
     return [_tool(spec) for spec in specs]
 

@@ -14,6 +14,7 @@ from offing.core.errors import InvalidInput
 from offing.library.readers import Readers
 from offing.mcp.catalogue import Catalogue
 from offing.mcp.client import Asking
+from offing.services.code import Codes, codes
 from offing.settings import Settings
 from offing.web.fetch import Fetcher
 from offing.web.guard import Guard, resolve
@@ -37,14 +38,22 @@ class Reach:
     """None: MCP servers are not asked."""
     servers: Catalogue = field(default_factory=Catalogue)
     """MCP servers that runs may use."""
+    codes: Codes | None = None
+    """None: no code is run."""
 
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncGenerator[Reach]:
     """Nothing is started or connected before it is needed. Raises InvalidInput for settings that cannot be used."""
     guard, providers = Guard(resolve, fetch_hosts(settings)), search_engines(settings)
-    async with Fetcher(guard) as web, Readers(1) as readers, httpx.AsyncClient() as engines, Asking(os.environ) as mcp:
-        yield Reach(web, readers, engines, providers, mcp, Catalogue(settings.mcp))
+    async with (
+        Fetcher(guard) as web,
+        Readers(1) as readers,
+        httpx.AsyncClient() as engines,
+        Asking(os.environ) as mcp,
+        codes(settings) as sandbox,
+    ):
+        yield Reach(web, readers, engines, providers, mcp, Catalogue(settings.mcp), sandbox)
 
 
 def search_engines(settings: Settings) -> Sequence[Provider]:

@@ -10,8 +10,8 @@ from offing.sdk import Graph
 from offing.services.graphs import own_tools
 
 
-def starting_policy(graph: Graph, *, web: bool = False) -> Policy:
-    """Of a run of this graph. `web`: it was asked with the web."""
+def starting_policy(graph: Graph, *, web: bool = False, code: bool = False) -> Policy:
+    """Of a run of this graph. `web`, `code`: it was asked with the web, with code."""
     specs = [tool.spec for tool in own_tools(graph) if tool.spec.effect is Effect.PURE]
     rules = (Rule(tool=s.name, others=True, most=MOST_CALLS, name=f"{s.name}: of {graph.name}") for s in specs)
-    return Policy(rules=(*default_policy(web=web).rules, *rules))
+    return Policy(rules=(*default_policy(web=web, code=code).rules, *rules))

@@ -6,15 +6,18 @@ from offing.sdk.tool import OwnTool
 from offing.tools.tool import Tool
 
 
-def registry(world: str = "", *, web: bool = False, own: Sequence[OwnTool] = ()) -> tuple[Tool, ...]:
+def registry(
+    world: str = "", *, web: bool = False, code: bool = False, own: Sequence[OwnTool] = ()
+) -> tuple[Tool, ...]:
     """The tools that a run may know: those that come with the platform, or its world's instead. Empty: in no world.
 
-    `web`: those that reach the web, too. `own`: tools that the run's graph brings along, wherever it runs.
+    `web`: those that reach the web, too. `code`: the one that runs code, too. `own`: tools that the run's
+    graph brings along, wherever it runs.
     """
     if own:
         from offing.tools.own import Own
 
-        return (*registry(world, web=web), *map(Own, own))
+        return (*registry(world, web=web, code=code), *map(Own, own))
     if world:
         from offing.tools.world_tools import world_tools
 
@@ -23,7 +26,13 @@ def registry(world: str = "", *, web: bool = False, own: Sequence[OwnTool] = ())
     from offing.tools.read_source import ReadSource
     from offing.tools.search_library import SearchLibrary
 
-    return (SearchLibrary(), ReadSource(), Calculate(), *(_web_tools() if web else ()))
+    return (
+        SearchLibrary(),
+        ReadSource(),
+        Calculate(),
+        *(_web_tools() if web else ()),
+        *(_code_tools() if code else ()),
+    )
 
 
 def _web_tools() -> tuple[Tool, ...]:
@@ -33,11 +42,17 @@ def _web_tools() -> tuple[Tool, ...]:
     return (WebSearch(), FetchPage())
 
 
+def _code_tools() -> tuple[Tool, ...]:
+    from offing.tools.run_python import RunPython
+
+    return (RunPython(),)
+
+
 def reserved() -> frozenset[str]:
     """Names that no own tool may have."""
     from offing.tools.world_tools import world_tools
 
-    return frozenset(tool.spec.name for tool in (*registry(web=True), *world_tools())) | {"run_python"}
+    return frozenset(tool.spec.name for tool in (*registry(web=True, code=True), *world_tools()))
 
 
 __all__ = ["Tool", "registry", "reserved"]

@@ -1,5 +1,6 @@
 """What a tool is, what it is given, and how it says that it could not. Knows no particular tool."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
@@ -105,6 +106,53 @@ class McpPort(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A file that code wrote, as it is kept."""
+
+    name: str
+    sha256: str
+    """In hex."""
+    size: int
+    """Bytes."""
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutIn:
+    """A file that code found in its folder."""
+
+    name: str
+    artefact: UUID | None
+    """The text that it was made of. None: earlier code of the run wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRan:
+    """What came of a piece of code."""
+
+    exit: int | None
+    """None: it was stopped."""
+    stdout: str
+    stderr: str
+    stopped: str
+    """Why it was stopped, in a sentence. Empty: it ended by itself."""
+    files: tuple[KeptFile, ...]
+    left_out: tuple[str, ...]
+    """Names of files that were not kept, each with why."""
+    put_in: tuple[PutIn, ...]
+    cut: bool
+    """It printed more than is kept."""
+
+
+class CodePort(Protocol):
+    """A sandbox as one run may use it."""
+
+    async def run(self, source: str, names: Sequence[str]) -> CodeRan | str:
+        """Python with these sources and files in its folder; or in a sentence why it was not run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ToolScope:
     """For whom a tool works, and what it may reach."""
 
@@ -122,6 +170,8 @@ class ToolScope:
     """None: the run stays off the web."""
     mcp: McpPort | None = None
     """None: the run uses no MCP servers."""
+    code: CodePort | None = None
+    """None: the run may run no code."""
 
 
 class Tool(Protocol):

@@ -3,10 +3,10 @@
 from offing.core.policy.rules import Condition, Policy, Rule
 
 
-def default_policy(*, web: bool = False) -> Policy:
+def default_policy(*, web: bool = False, code: bool = False) -> Policy:
     """The tools that come with the platform, and those of worlds, within the bounds of their own schemas.
 
-    `web`: those that reach the web, too, for a run that was asked with it.
+    `web`: those that reach the web, too, for a run that was asked with it. `code`: the one that runs code, likewise.
     """
     return Policy(
         rules=(
@@ -30,6 +30,7 @@ def default_policy(*, web: bool = False) -> Policy:
                 for name in WORLD_TOOLS
             ),
             *(_WEB_RULES if web else ()),
+            *(_CODE_RULES if code else ()),
         )
     )
 
@@ -44,6 +45,10 @@ MOST_WEB_CALLS = 512
 """The same of one that asks other people's servers."""
 
 
+MOST_CODE_CALLS = 128
+"""The same of the one that runs code, which takes seconds of a processor."""
+
+
 def _text(arg: str, longest: int) -> Condition:
     return Condition(arg=arg, glob="*", min_length=1, max_length=longest)
 
@@ -53,6 +58,7 @@ _WEB_RULES = (
         tool="web_search",
         when=(_text("query", 500), Condition(arg="limit", optional=True, minimum=1, maximum=20)),
         most=MOST_WEB_CALLS,
+        reason="The run was asked with the web.",
     ),
     Rule(
         tool="fetch_page",
@@ -62,5 +68,17 @@ _WEB_RULES = (
             Condition(arg="length", optional=True, minimum=1, maximum=6_000),
         ),
         most=MOST_WEB_CALLS,
+        reason="The run was asked with the web.",
+    ),
+)
+
+_CODE_RULES = (
+    Rule(
+        tool="run_python",
+        when=(
+            Condition(arg="code", min_length=1, max_length=20_000),
+            Condition(arg="files", optional=True, max_length=8),
+        ),
+        most=MOST_CODE_CALLS,
     ),
 )
