@@ -59,6 +59,8 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("GET", f"{at}/whole-steps?kind=tool", None),
         ("GET", f"{at}/events", None),
         ("GET", f"/api/v1/events?cursor={mine.run}:0", None),
+        ("GET", f"{at}/questions", None),
+        ("POST", f"{at}/questions/1/answer", {"text": "Rivers"}),
         ("GET", f"{at}/report", None),
         ("GET", f"{at}/export?format=md", None),
         ("GET", f"{at}/export?format=json", None),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from offing.api import jobs, learning, standing, training
+from offing.api import jobs, learning, questions, standing, training
 
 RUN = "01980000-0000-7000-8000-00000000000a"
 THREAD = "01980000-0000-7000-8000-00000000000b"
@@ -47,6 +47,7 @@ RUN_OUT: Example = {
     "started_at": AT,
     "ended_at": None,
     "title": None,
+    "questions": 0,
 }
 
 THREAD_OUT: Example = {"id": THREAD, "title": QUESTION, "created_at": AT, "runs": [RUN_OUT]}
@@ -269,6 +270,9 @@ EXAMPLES: dict[str, Example] = {
     "StepPage": {"items": [STEP], "next": None},
     "WholeStepPage": {"items": [STEP | {"payload": {"tool": "search_library"}}], "next": None},
     "CancelIn": {"mode": "write"},
+    "QuestionOut": questions.EXAMPLE,
+    "QuestionList": {"items": [questions.EXAMPLE]},
+    "AnswerIn": {"verdict": "edited", "steps": ["Read what Pool does"], "comment": "Leave the search out."},
     "MessageIn": {"text": "Look at keep-alive time-outs as well."},
     "TasksIn": {"dataset": "capitals", "tasks": [{"question": TASK_OUT["question"], "answers": ["Canberra"]}]},
     "TasksOut": {"dataset": "capitals", "ids": [TASK], "new": 1},

@@ -74,8 +74,9 @@ class _Watched:
 
 
 def _state(detail: DetailedRun) -> tuple[object, ...]:
-    run = detail.shown.run
-    return (run.status, run.waiting_for, run.spent, run.last_seq, run.pause_requested, detail.shown.title)
+    shown, run = detail.shown, detail.shown.run
+    what = (run.status, run.waiting_for, run.spent, run.last_seq, run.pause_requested)
+    return (*what, shown.title, shown.questions)
 
 
 class Feed:

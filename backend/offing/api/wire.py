@@ -34,7 +34,7 @@ from offing.storage.search import HitRow
 from offing.storage.views import ShownRun, TenantRow
 
 
-def run_out(run: RunRow, title: str | None = None) -> RunOut:
+def run_out(run: RunRow, title: str | None = None, questions: int = 0) -> RunOut:
     spent = run.spent
     return RunOut(
         id=run.id,
@@ -56,11 +56,12 @@ def run_out(run: RunRow, title: str | None = None) -> RunOut:
         started_at=run.started_at,
         ended_at=run.ended_at,
         title=title,
+        questions=questions,
     )
 
 
 def shown_out(shown: ShownRun) -> RunOut:
-    return run_out(shown.run, shown.title)
+    return run_out(shown.run, shown.title, shown.questions)
 
 
 def detail_out(detail: DetailedRun) -> RunDetail:

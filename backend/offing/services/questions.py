@@ -9,7 +9,7 @@ from uuid import UUID
 from offing.core.errors import Conflict
 from offing.core.question import Answer, Answerer, Question, check_answer
 from offing.services.runs import Hints
-from offing.storage import questions, runs
+from offing.storage import questions, runs, steps
 from offing.storage.pool import Database
 
 
@@ -30,6 +30,12 @@ async def asked(database: Database, tenant: UUID, run: UUID) -> list[Asked]:
     return [Asked(question, question.open and not row.terminal) for question in found]
 
 
+async def question(database: Database, tenant: UUID, run: UUID, number: int) -> Question:
+    """Raises NotFound."""
+    async with database.transaction(tenant) as connection:
+        return await questions.one(connection, run, number)
+
+
 async def answer(
     database: Database, hints: Hints, tenant: UUID, run: UUID, number: int, given: Answer, *, by: str
 ) -> Question:
@@ -40,15 +46,17 @@ async def answer(
     """
     async with database.transaction(tenant) as connection:
         row = await runs.locked(connection, run)
-        question = await questions.one(connection, run, number)
-        if not question.open:
+        found = await questions.one(connection, run, number)
+        if not found.open:
             raise Conflict("This question has been answered.", "Read the run's questions again; its answer is there.")
         if row.terminal:
             raise Conflict(f"Run {run} has ended ({row.status}).", "Ask a follow-up question in its thread instead.")
-        check_answer(question.asking, given)
-        await questions.answer(connection, run, question, given, Answerer.PERSON, by)
+        check_answer(found.asking, given)
+        await questions.answer(connection, run, found, given, Answerer.PERSON, by)
         goes_on = await runs.queue_waiting(connection, run)
-        question = await questions.one(connection, run, number)
+        answered = await questions.one(connection, run, number)
+        told = await steps.by_seq(connection, run, [number])
     if goes_on:
         await hints.wake(run)
-    return question
+    await hints.steps(tenant, run, told)  # no news, but whoever watches looks at the run again
+    return answered

@@ -17,6 +17,8 @@ from offing.storage.steps import step_of
 
 SHOWN = f"""
     {runs.COLUMNS}, lease_until,
+    (select count(*) from question
+      where question.run_id = run.id and answered_at is null and run.ended_at is null) as questions,
     (select body->>'title' from report where report.run_id = run.id order by version desc limit 1) as title
 """
 
@@ -95,6 +97,8 @@ class ShownRun:
     title: str | None
     """Of its latest report."""
     lease_until: datetime | None
+    questions: int = 0
+    """That wait for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,5 +227,5 @@ async def change_cap(connection: Connection, tenant: UUID, usd: Decimal | None) 
 
 
 def _shown(row: Sequence[Any]) -> ShownRun:
-    *columns, lease_until, title = row
-    return ShownRun(runs.run_of(columns), title, lease_until)
+    *columns, lease_until, questions, title = row
+    return ShownRun(runs.run_of(columns), title, lease_until, questions)

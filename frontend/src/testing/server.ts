@@ -22,6 +22,7 @@ export const server = setupServer(
       { name: "agentflow", title: "AgentFlow", description: "", version: "77af", roles: ["planner"], diagram: "" },
     ]),
   ),
+  http.get(at("/mcp-servers"), () => HttpResponse.json([])),
   http.get(at("/engines"), () =>
     HttpResponse.json([{ name: "extractive", available: true, models: [], note: "No language model." }]),
   ),

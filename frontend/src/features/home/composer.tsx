@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type DragEvent, type KeyboardEvent, useRef, useState } from "react";
-import { enginesQuery, graphsQuery } from "@/shared/api/catalog";
+import { enginesQuery, graphsQuery, mcpServersQuery } from "@/shared/api/catalog";
 import { collectionsQuery } from "@/shared/api/library";
 import { createRun, type Run, type RunRequest } from "@/shared/api/runs";
 import { randomName } from "@/shared/stream/browser";
@@ -29,6 +29,7 @@ const START: Settings = {
   engine: "",
   collections: [],
   web: false,
+  mcp: [],
 };
 
 /** Question, documents, depth and limits. */
@@ -41,6 +42,7 @@ export function Composer({ onAsked }: ComposerProps) {
   const graphs = useQuery(graphsQuery).data ?? [];
   const engines = useQuery(enginesQuery).data ?? [];
   const collections = useQuery(collectionsQuery).data ?? [];
+  const servers = useQuery(mcpServersQuery).data ?? [];
   const ask = useAsk((run) => {
     setQuestion("");
     onAsked(run);
@@ -102,6 +104,9 @@ export function Composer({ onAsked }: ComposerProps) {
         web={settings.web}
         onChoose={(chosen) => change({ collections: chosen })}
         onWeb={(web) => change({ web })}
+        servers={servers.map((server) => server.name)}
+        mcp={settings.mcp}
+        onMcp={(mcp) => change({ mcp })}
         onPick={take}
       />
       <UploadList state={upload.state} onClear={upload.clear} />

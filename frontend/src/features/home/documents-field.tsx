@@ -12,14 +12,20 @@ interface DocumentsFieldProps {
   web: boolean;
   onChoose(chosen: string[]): void;
   onWeb(web: boolean): void;
+  /** Other people's tools that the operator allows, and those that the run may use. */
+  servers: readonly string[];
+  mcp: readonly string[];
+  onMcp(mcp: string[]): void;
   onPick(picked: Picked): void;
 }
 
-/** What the run may see: the attached documents, else the chosen collections, else all of the library; and the web. */
-export function DocumentsField({ collections, chosen, attached, web, onChoose, onWeb, onPick }: DocumentsFieldProps) {
+/**
+ * What the run may see: the attached documents, else the chosen collections, else all of the library; and the web, and
+ * other people's servers.
+ */
+export function DocumentsField(props: DocumentsFieldProps) {
+  const { collections, chosen, attached, web, servers, mcp, onChoose, onWeb, onMcp, onPick } = props;
   const total = collections.reduce((sum, collection) => sum + collection.count, 0);
-  const toggle = (name: string) =>
-    onChoose(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
   return (
     <fieldset className="documents">
       <legend className="visually-hidden">Documents</legend>
@@ -42,7 +48,7 @@ export function DocumentsField({ collections, chosen, attached, web, onChoose, o
               className={chosen.includes(collection.name) ? "chip on" : "chip"}
               aria-pressed={chosen.includes(collection.name)}
               title={collection.name}
-              onClick={() => toggle(collection.name)}
+              onClick={() => onChoose(toggled(chosen, collection.name))}
             >
               {collectionName(collection.name)} <span className="num">{collection.count}</span>
             </button>
@@ -58,6 +64,18 @@ export function DocumentsField({ collections, chosen, attached, web, onChoose, o
       >
         The web
       </button>
+      {servers.map((server) => (
+        <button
+          key={server}
+          type="button"
+          className={mcp.includes(server) ? "chip on" : "chip"}
+          aria-pressed={mcp.includes(server)}
+          title={`The run may use the tools of ${server}, a server that the operator allows; what it asks goes there.`}
+          onClick={() => onMcp(toggled(mcp, server))}
+        >
+          {server}
+        </button>
+      ))}
       <span className="documents-add">
         <PickButton text="Add files" onPick={onPick} />
         <PickButton text="Add a folder" folder onPick={onPick} />
@@ -65,6 +83,10 @@ export function DocumentsField({ collections, chosen, attached, web, onChoose, o
       </span>
     </fieldset>
   );
+}
+
+function toggled(names: readonly string[], name: string): string[] {
+  return names.includes(name) ? names.filter((other) => other !== name) : [...names, name];
 }
 
 interface PickButtonProps {

@@ -15,6 +15,7 @@ function draft(part: Partial<Draft> = {}): Draft {
     collections: [],
     sources: [],
     web: false,
+    mcp: [],
     ...part,
   };
 }
@@ -26,7 +27,7 @@ test("empty limits are no limits, minutes become seconds", () => {
 
 test("attached documents take the place of collections", () => {
   const request = runRequest(draft({ collections: ["papers"], sources: ["x"] }), GRAPHS);
-  expect(request.scope).toEqual({ collections: [], sources: ["x"], web: false });
+  expect(request.scope).toEqual({ collections: [], sources: ["x"], web: false, mcp: [] });
 });
 
 test("the web is asked for beside the documents, and only when it is chosen", () => {
@@ -34,8 +35,13 @@ test("the web is asked for beside the documents, and only when it is chosen", ()
     collections: ["papers"],
     sources: [],
     web: true,
+    mcp: [],
   });
   expect(runRequest(draft({ sources: ["x"], web: true }), GRAPHS).scope).toMatchObject({ web: true });
+});
+
+test("servers are asked for by name", () => {
+  expect(runRequest(draft({ mcp: ["wiki"] }), GRAPHS).scope).toMatchObject({ mcp: ["wiki"] });
 });
 
 test("a chosen engine answers every role of the graph, model names with colons included", () => {

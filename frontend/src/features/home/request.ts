@@ -16,6 +16,8 @@ export interface Draft {
   sources: readonly string[];
   /** The run may search the web and read public pages. */
   web: boolean;
+  /** MCP servers whose tools it may use. */
+  mcp: readonly string[];
 }
 
 /** What must be changed before asking. null: nothing. */
@@ -43,10 +45,12 @@ export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
     graph: draft.graph,
     budget: { turns: draft.turns, usd: limit(draft.usd), seconds: minutes === null ? null : minutes * 60 },
     engines: draft.engine.trim() ? Object.fromEntries(roles.map((role) => [role, engineChoice(draft.engine)])) : {},
-    scope:
-      draft.sources.length > 0
-        ? { collections: [], sources: [...draft.sources], web: draft.web }
-        : { collections: [...draft.collections], sources: [], web: draft.web },
+    scope: {
+      collections: draft.sources.length > 0 ? [] : [...draft.collections],
+      sources: [...draft.sources],
+      web: draft.web,
+      mcp: [...draft.mcp],
+    },
     seed: 0,
   };
 }

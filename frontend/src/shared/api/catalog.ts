@@ -20,6 +20,12 @@ export const enginesQuery = queryOptions({
   staleTime: 60_000,
 });
 
+export const mcpServersQuery = queryOptions({
+  queryKey: ["mcp-servers"],
+  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/mcp-servers", { signal })),
+  staleTime: 60_000,
+});
+
 export const tenantQuery = queryOptions({
   queryKey: ["tenant"],
   queryFn: ({ signal }) => unwrap(api.GET("/api/v1/tenant", { signal })),

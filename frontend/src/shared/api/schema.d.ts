@@ -339,6 +339,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Mcp Servers
+         * @description MCP servers that a run's scope can name, as the operator has set them up.
+         */
+        get: operations["list_mcp_servers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/metrics": {
         parameters: {
             query?: never;
@@ -2749,6 +2769,19 @@ export interface components {
             worker_seen?: string | null;
         };
         /**
+         * McpServerOut
+         * @description An MCP server that runs may name in their scope.
+         */
+        McpServerOut: {
+            /** Name */
+            name: string;
+            /**
+             * Tools
+             * @description Names under which its tools are called.
+             */
+            tools: string[];
+        };
+        /**
          * MessageIn
          * @example {
          *       "text": "Look at keep-alive time-outs as well."
@@ -3596,6 +3629,12 @@ export interface components {
             marks: string;
             /** Question */
             question: string;
+            /**
+             * Questions
+             * @description That wait for a person.
+             * @default 0
+             */
+            questions: number;
             spent: components["schemas"]["SpentOut"];
             /** Started At */
             started_at: string | null;
@@ -3669,7 +3708,9 @@ export interface components {
             question: string;
             /**
              * @default {
+             *       "code": false,
              *       "collections": [],
+             *       "mcp": [],
              *       "sources": [],
              *       "web": false
              *     }
@@ -3760,6 +3801,12 @@ export interface components {
             last_seq: number;
             /** Question */
             question: string;
+            /**
+             * Questions
+             * @description That wait for a person.
+             * @default 0
+             */
+            questions: number;
             spent: components["schemas"]["SpentOut"];
             /** Started At */
             started_at: string | null;
@@ -3849,11 +3896,23 @@ export interface components {
          */
         ScopeIn: {
             /**
+             * Code
+             * @description Whether the run may run Python in a sandbox.
+             * @default false
+             */
+            code: boolean;
+            /**
              * Collections
              * @description Empty: all of it.
              * @default []
              */
             collections: string[];
+            /**
+             * Mcp
+             * @description MCP servers of the operator's whose tools the run may use, by name.
+             * @default []
+             */
+            mcp: string[];
             /**
              * Sources
              * @description Empty: all sources of the collections.
@@ -4114,7 +4173,7 @@ export interface components {
          * StepKind
          * @enum {string}
          */
-        StepKind: "queued" | "started" | "resumed" | "paused" | "waiting" | "human" | "analysis" | "plan" | "command" | "tool" | "memory" | "verdict" | "turn" | "note" | "report" | "attempt" | "failure" | "ended";
+        StepKind: "queued" | "started" | "resumed" | "paused" | "waiting" | "human" | "question" | "answer" | "analysis" | "plan" | "command" | "tool" | "memory" | "verdict" | "turn" | "note" | "report" | "attempt" | "failure" | "ended";
         /**
          * StepOut
          * @description A step as a timeline shows it. The event stream carries these.
@@ -6539,6 +6598,74 @@ export interface operations {
             };
             /** @description A run that has read it is still going on. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_mcp_servers: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerOut"][];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
