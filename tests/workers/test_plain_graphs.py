@@ -1,45 +1,110 @@
-"""Graphs that are written for LangGraph alone, on real workers: what they come to, and that losing one changes nothing."""
+"""Graphs that are written for LangGraph alone, on a real worker: what they come to, and what they leave behind."""
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from uuid import UUID
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from offing.core.question import Answer
 from offing.core.run import RunStatus, StopReason
-from offing.core.step import Step, StepKind
-from offing.services.graphs import installed
-from offing.services.runs import RunRequest, submit
-from offing.storage import reports
-from offing.storage.runs import RunRow
+from offing.core.step import StepKind
+from offing.services.questions import answer, asked
 from tests.workers.conftest import Platform, Standing
-from tests.workers.plain_scripts import GRAPHS, PLAYS, Play
+from tests.workers.plain_runs import answer_of, model_calls, prompts, report_of, started, turns_of
+from tests.workers.plain_scripts import GRAPHS, PLAYS, REACT, REVIEW, SUPERVISOR, Play, calls, says
 
 STANDING = {"OFFING_GRAPHS": GRAPHS}
 
 
-async def started(platform: Platform, request: RunRequest) -> RunRow:
-    submitted = await submit(platform.database, platform.hints, platform.tenant, request, graphs=installed(GRAPHS))
-    return submitted.run
-
-
-async def answer_of(platform: Platform, run: UUID) -> str:
-    async with platform.database.transaction(platform.tenant) as connection:
-        report = await reports.latest(connection, run)
-    assert report is not None
-    return report.answer.text if report.answer else ""
-
-
-def model_calls(steps: list[Step]) -> list[Step]:
-    return [step for step in steps if step.kind is StepKind.TURN]
-
-
 @pytest.mark.parametrize("play", PLAYS, ids=lambda play: play.graph)
-async def test_a_graph_runs_as_it_was_written(play: Play, platform: Platform, start_worker) -> None:
-    start_worker(**STANDING)
-    run = await started(platform, play.request())
-    ended = await platform.ended(run.id)
-    steps = await platform.steps(run.id)
+async def test_a_graph_runs_as_it_was_written_and_trains_by_imitation(play: Play, standing: Platform) -> None:
+    run = await started(standing, play.request())
+    ended = await standing.ended(run.id)
+    steps, turns = await standing.steps(run.id), await turns_of(standing, run.id)
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ANSWERED), ended.error
-    assert await answer_of(platform, run.id) == play.answer
-    assert len(model_calls(steps)) == play.calls
+    assert await answer_of(standing, run.id) == play.answer
+    assert len(model_calls(steps)) == play.calls == len(turns) == len(set(prompts(turns)))
+    assert ended.spent.turns == play.calls
+    assert {turn.trainable for turn in turns} == {"sft"}
+    assert any(turn.done for turn in turns)
+
+
+async def test_the_report_of_a_plain_graph_says_who_wrote_it_and_that_nothing_is_cited(standing: Platform) -> None:
+    run = await started(standing, REACT.request())
+    await standing.ended(run.id)
+    report = await report_of(standing, run.id)
+    assert report.written_by == "scripted"
+    assert "no source" in report.limits
+    assert report.citations == ()
+
+
+async def test_a_tool_call_and_its_result_stand_in_the_words_of_the_next_prompt(standing: Platform) -> None:
+    run = await started(standing, REACT.request())
+    await standing.ended(run.id)
+    last = (await turns_of(standing, run.id))[-1]
+    assert [m.role for m in last.messages] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert last.messages[2].text.count("<tool_call>") == 2
+    assert "<tool_response>\n4 degrees and rain\n</tool_response>" in last.messages[3].text
+    assert last.messages[5].text == "<tool_response>\n23.0\n</tool_response>"
+    assert [turn.segment for turn in await turns_of(standing, run.id)] == [0, 0, 0]
+
+
+async def test_the_turn_budget_ends_a_plain_graph_with_what_it_has(standing: Platform) -> None:
+    run = await started(standing, replace(SUPERVISOR, turns=3).request())
+    ended = await standing.ended(run.id)
+    assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.TURN_LIMIT), ended.error
+    assert len(model_calls(await standing.steps(run.id))) == 3 == ended.spent.turns
+    assert await answer_of(standing, run.id) == "It has 17 moons."
+
+
+async def test_a_model_that_gives_no_answer_ends_the_run_with_its_reason(standing: Platform) -> None:
+    agent: dict[str, Any] = {"answers": [says("never")], "fail": {"1": {"kind": "refused_key", "message": "no key"}}}
+    run = await started(standing, replace(REACT, lines={"agent": agent}).request())
+    ended = await standing.ended(run.id)
+    assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.PROVIDER_DOWN)
+    assert ended.error == "agent: no key"
+
+
+async def test_an_answer_that_calls_an_unknown_tool_is_the_graphs_to_deal_with(standing: Platform) -> None:
+    lines = {"agent": {"answers": [calls("launch", what="rocket"), says("There is no such tool.")]}}
+    run = await started(standing, replace(REACT, lines=lines).request())
+    await standing.ended(run.id)
+    assert await answer_of(standing, run.id) == "There is no such tool."
+
+
+async def test_a_conversation_goes_on_in_its_thread(standing: Platform) -> None:
+    first = await started(standing, REACT.request())
+    await standing.ended(first.id)
+    lines = {"agent": {"answers": [says("So I said.")]}}
+    again = replace(REACT, question="And now?", lines=lines)
+    second = await started(standing, again.request(thread=first.thread))
+    await standing.ended(second.id)
+    (turn,) = await turns_of(standing, second.id)
+    assert "How warm are Oslo" in turn.messages[1].text
+    assert turn.messages[-1].text == "And now?"
+    assert [m.turn for m in turn.messages] == [0] * len(turn.messages)
+
+
+async def test_a_person_is_asked_and_what_the_graph_streams_is_noted(standing: Platform) -> None:
+    run = await started(standing, REVIEW.request())
+    for text in ("be warmer", "yes"):
+        await standing.until(run.id, lambda row: row.status is RunStatus.WAITING)
+        (open_one,) = [q.question for q in await asked(standing.database, standing.tenant, run.id) if q.open]
+        number, hints, tenant = open_one.number, standing.hints, standing.tenant
+        await answer(standing.database, hints, tenant, run.id, number, Answer(text=text), by="somebody")
+    ended, steps = await standing.ended(run.id), await standing.steps(run.id)
+    assert ended.status is RunStatus.DONE, ended.error
+    assert await answer_of(standing, run.id) == REVIEW.answer
+    assert len(model_calls(steps)) == REVIEW.calls
+    assert tuple(s.title for s in steps if s.kind is StepKind.NOTE) == REVIEW.notes
+    assert [s.title for s in steps if s.kind is StepKind.QUESTION] == ["Shall this be sent?"] * 2
+
+
+async def test_only_the_latest_checkpoint_of_a_plain_run_is_kept(
+    standing: Platform, standing_servers: Standing
+) -> None:
+    run = await started(standing, SUPERVISOR.request())
+    await standing.ended(run.id)
+    async with standing.database.transaction(standing.tenant) as connection:
+        found = await connection.execute("select ns from checkpoint where run_id = %s", (run.id,))
+        assert [ns for (ns,) in await found.fetchall()] == [""]

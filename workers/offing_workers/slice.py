@@ -88,9 +88,8 @@ class Wakes(Protocol):
 
 @cache
 def compiled(build: Callable[[], Any]) -> Any:
-    """A graph, compiled once a process unless it comes so; a saver is put in for each slice."""
-    built = build()
-    return built.compile() if hasattr(built, "compile") else built
+    """A graph, compiled once a process; a saver is put in for each slice."""
+    return build().compile()
 
 
 @cache

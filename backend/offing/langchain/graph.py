@@ -1,6 +1,7 @@
 """A LangGraph graph as one that runs can name, without a change to its code: the only home of its registration."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def plain_graph(
         title=title or name.replace("_", " ").replace("-", " ").capitalize(),
         description=description or "A LangGraph graph.",
         version=version_of(Path(code)),
-        build=lambda: _refuse_breakpoints(name, built()),
+        build=lambda: _uncompiled(name, built()),
         start=start or (lambda run: {question_key: _question(question_key, run)}),
         roles=tuple(chat_role(model) for model in models),
         engines=dict.fromkeys(models, engine) if engine else {},
@@ -93,10 +94,23 @@ def _text(where: str | Answered, values: Mapping[str, Any]) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _refuse_breakpoints(name: str, graph: Any) -> Any:
-    """The graph, unless it was compiled to stop before or after nodes for somebody at a debugger."""
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A graph that its author has compiled already, where one that is not yet is expected."""
+
+    graph: Any
+
+    def compile(self, checkpointer: Any = None) -> Any:
+        """The same graph with this saver in place of its own."""
+        return self.graph.copy({"checkpointer": checkpointer})
+
+
+def _uncompiled(name: str, graph: Any) -> Any:
+    """What gives the graph when it is compiled. Raises InvalidInput for one that stops for somebody at a debugger."""
+    if hasattr(graph, "compile"):
+        return graph
     if getattr(graph, "interrupt_before_nodes", None) or getattr(graph, "interrupt_after_nodes", None):
         raise InvalidInput(
             name, "it is compiled with interrupt_before or interrupt_after", "Call interrupt() in a node instead."
         )
-    return graph
+    return _Ready(graph)
