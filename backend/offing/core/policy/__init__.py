@@ -4,11 +4,13 @@ Whatever cannot be judged is denied: an argument that the tool does not declare,
 missing policy. Pure; nothing here reads a prompt or a clock.
 """
 
+from offing.core.policy.checks import Finding, findings
 from offing.core.policy.context import FRESH, PolicyContext
 from offing.core.policy.copying import NOTHING_SEEN, Seen, copied
 from offing.core.policy.deciding import decide
 from offing.core.policy.decision import Decision, Replacement, Verdict
 from offing.core.policy.defaults import MOST_CALLS, MOST_WEB_CALLS, WORLD_TOOLS, default_policy
+from offing.core.policy.narrowing import Unproven, is_narrower, narrowed
 from offing.core.policy.rules import (
     NOTHING,
     Condition,
@@ -29,6 +31,7 @@ __all__ = [
     "WORLD_TOOLS",
     "Condition",
     "Decision",
+    "Finding",
     "Given",
     "Policy",
     "PolicyContext",
@@ -36,10 +39,14 @@ __all__ = [
     "Rule",
     "Seen",
     "Substitute",
+    "Unproven",
     "Verdict",
     "copied",
     "decide",
     "default_policy",
+    "findings",
+    "is_narrower",
+    "narrowed",
     "policy_hash",
     "policy_of",
 ]

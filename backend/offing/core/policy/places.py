@@ -9,7 +9,10 @@ from offing.core.url import PORTS, Refused, Target, target_of
 
 LONGEST_PATH = 4_096
 _MAIL = re.compile(r"[^@\s<>\"(),:;\\]+@([^@\s<>\"(),:;\\]+)")
-_SCHEME = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:|//|\\\\)\S+\s*")
+_SCHEME = re.compile(
+    r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]{1,2}|[/\\]{2}|(?:blob|data|file|javascript|mailto|sms|tel|wss?):).*",
+    re.DOTALL | re.IGNORECASE,
+)
 _BARE = re.compile(r"[^\s/@:]+(?:\.[^\s/@:.]+)+\.?(?::\d+)?(?:/\S*)?")
 
 
