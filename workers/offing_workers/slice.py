@@ -271,7 +271,8 @@ class Slice:
             *mcp_tools(mcp.servers.values() if mcp else ()),
         )
         tools = {tool.spec.name: tool for tool in known}
-        return Toolbelt(tools, policy_of(row.policy), scope, self._database, self._recorder, used, taint=taint)
+        policy, asker = policy_of(row.policy), self._asker
+        return Toolbelt(tools, policy, scope, self._database, self._recorder, used, taint=taint, approver=asker)
 
     async def _announce(self) -> None:
         """Say that work begins, or begins again after a loss. An ordinary next slice is no news."""
