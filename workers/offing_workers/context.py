@@ -33,6 +33,7 @@ from offing.storage.token_columns import refuse_broken
 from offing.storage.turn_rows import TurnRow
 from offing.storage.turns import Origin, Rejection, attempt_as_json
 from offing.telemetry.attributes import DECISION
+from offing.telemetry.redaction import redact, redact_value
 from offing.telemetry.tracing import mark_failed
 from offing_workers.asking import Asker
 from offing_workers.children import Children
@@ -394,7 +395,7 @@ class SliceContext(AsksPeople):
         return self.spans.at((key.superstep, key.path.partition(ASKED)[0])) if self.spans else trace.get_current_span()
 
     async def _doing(self, text: str) -> None:
-        await self._viewers.doing(self._recorder.fence.tenant, self._run.id, text)
+        await self._viewers.doing(self._recorder.fence.tenant, self._run.id, redact(text))
 
     def _reading(self):
         return self._database.transaction(self._recorder.fence.tenant)
@@ -474,14 +475,14 @@ def _unused(role: Role[Any, Any], choice: EngineChoice, rejection: Rejection, tu
 def _used(call: ToolCall, outcome: Outcome, key: CallKey, turn: int, ms: int) -> StepDraft:
     payload = {
         "tool": call.tool,
-        "args": call.args,
+        "args": redact_value(call.args),
         "status": outcome.status,
         "rule": outcome.rule,
         "content": outcome.content,
         "message": outcome.message,
         "spans": [{"artefact": str(s.artefact), "start": s.start, "end": s.end} for s in outcome.spans],
         **outcome.label.as_json(),
-        **({"instead": asdict(outcome.instead)} if outcome.instead else {}),
+        **({"instead": redact_value(asdict(outcome.instead))} if outcome.instead else {}),
     }
     ok = outcome.status is ToolStatus.OK
     return StepDraft(

@@ -27,6 +27,7 @@ from offing.storage import spend, steps, turn_rows, turns
 from offing.storage.pool import Connection, Database
 from offing.storage.steps import AlreadyRecorded, Booking
 from offing.storage.turn_rows import TurnRow
+from offing.telemetry.redaction import without_secrets
 from offing_workers.places import Places
 from offing_workers.recollection import Recollection
 
@@ -171,7 +172,7 @@ class Recorder:
 
     def leave(self, draft: StepDraft) -> None:
         """Append later: with the next append, in its transaction. Lost with it, it is made again by the same node."""
-        self._waiting.append(draft)
+        self._waiting.append(_clean(draft))
 
     async def settle(self) -> None:
         """Append now what was left for later."""
@@ -182,6 +183,7 @@ class Recorder:
         """Append, and show; the steps of `drafts`. Raises Fenced when the run is no longer ours."""
         async with self._writing:
             left, self._waiting = tuple(self._waiting), []
+            drafts = tuple(map(_clean, drafts))
             if self._at_exit:
                 new = self._foreseen((*left, *drafts), len(left), also, behind)
             else:
@@ -295,6 +297,12 @@ class Recorder:
                 return later
             # An append beside this one may have been noted first, and ours have a smaller seq.
             return later + list((await steps.journal(connection, run, superstep - 1)).values())
+
+
+def _clean(draft: StepDraft) -> StepDraft:
+    """What is recorded, and what the graph reads back, never holds a secret of this process."""
+    title, detail, payload = without_secrets([draft.title, draft.detail, draft.payload])
+    return replace(draft, title=title, detail=detail, payload=payload)
 
 
 def _with_turns(fence: Fence, also: Also | None, behind: Behind | None) -> Also | None:

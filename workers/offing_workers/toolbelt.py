@@ -20,6 +20,7 @@ from offing.core.tool import Effect, Span, ToolOutput, ToolSpec, ToolStatus
 from offing.sdk import ToolCall
 from offing.storage import intents
 from offing.storage.pool import Database
+from offing.telemetry.redaction import redact_value
 from offing.tools.tool import Tool, ToolFailed, ToolScope
 from offing_workers.approving import Approval, Approver, NobodyToAsk
 from offing_workers.recorder import RETRY_PAUSE, Recorder
@@ -171,7 +172,8 @@ class Toolbelt:
             return True
         fence, term = self._recorder.fence, self._recorder.term
         async with self._database.transaction(fence.tenant) as connection:
-            fresh = await intents.declare(connection, fence, term, key, spec.name, call.args, spec.effect)
+            args = redact_value(call.args)
+            fresh = await intents.declare(connection, fence, term, key, spec.name, args, spec.effect)
         return fresh or spec.effect is Effect.IDEMPOTENT
 
     async def _execute(self, tool: Tool, args: BaseModel, key: CallKey, decision: Decision) -> Outcome:

@@ -21,6 +21,7 @@ from offing.models.litellm_failures import refusal_of
 from offing.models.litellm_request import Ask, Form, arguments, prompt_tokens_of, tokens_of
 from offing.models.role_call import Refusal
 from offing.sdk.native import NativeCall
+from offing.telemetry.redaction import without_secrets
 
 SELF_HOSTED = frozenset({"ollama", "ollama_chat", "hosted_vllm", "vllm", "lm_studio", "llamafile"})
 """Nobody bills for these, and asking litellm about them would ask their servers, in the middle of the event loop."""
@@ -132,10 +133,16 @@ def _reply(litellm: Any, ask: Ask, response: Any, *, billed: bool) -> Reply:
     text: str = (calls[0].function.arguments if calls else choice.message.content) or ""
     usage = _usage(litellm, ask, response) if billed else estimated_usage(litellm, ask, text)
     if ask.native is not None:
-        found = tuple(NativeCall(call.function.name or "", call.function.arguments or "") for call in calls)
-        said = (choice.message.content or "").replace("\x00", "")
+        found = tuple(NativeCall(_said(call.function.name), _said(call.function.arguments)) for call in calls)
+        said = _said(choice.message.content)
         return Reply(said, choice.finish_reason or "", usage, not billed, len(calls), found)
-    return Reply(text.replace("\x00", ""), choice.finish_reason or "", usage, not billed, len(calls))
+    return Reply(_said(text), choice.finish_reason or "", usage, not billed, len(calls))
+
+
+def _said(text: str | None) -> str:
+    """What a provider's server wrote, without a key that it may have been given and repeats."""
+    clean: str = without_secrets((text or "").replace("\x00", ""))
+    return clean
 
 
 def estimated_usage(litellm: Any, ask: Ask, text: str) -> Usage:

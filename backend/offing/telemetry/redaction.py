@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
@@ -45,6 +45,15 @@ def redact_value(value: Any) -> Any:
     What JSON has no form for becomes its cleaned text.
     """
     return _cleaned(value, "", secret_values(os.environ))
+
+
+def without_secrets(value: Any) -> Any:
+    """JSON-like `value` without the environment's secrets, in keys and values; the very same object if it has none.
+
+    For what is stored as it was said: shapes and telling fields are left alone, since documents may speak of them.
+    """
+    spelled = _spelled(secret_values(os.environ))
+    return _freed(value, spelled) if spelled and _holds(value, spelled) else value
 
 
 def secret_values(env: Mapping[str, str]) -> frozenset[str]:
@@ -86,14 +95,45 @@ def _password(address: str) -> str:
 
 
 @lru_cache(maxsize=8)
+def _spelled(secrets: frozenset[str]) -> tuple[str, ...]:
+    """All spellings, longest first, so that none leaves the tail of another behind."""
+    return tuple(sorted({form for secret in secrets for form in _spellings(secret)}, key=len, reverse=True))
+
+
+@lru_cache(maxsize=8)
 def _known(secrets: frozenset[str]) -> re.Pattern[str] | None:
-    """One pattern for all spellings, longest first, so that no spelling leaves the tail of another behind."""
-    spellings = sorted({form for secret in secrets for form in _spellings(secret)}, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, spellings))) if spellings else None
+    """One pattern for all spellings."""
+    spelled = _spelled(secrets)
+    return re.compile("|".join(map(re.escape, spelled))) if spelled else None
+
+
+def _holds(value: Any, spelled: tuple[str, ...]) -> bool:
+    match value:
+        case str():
+            return any(form in value for form in spelled)
+        case dict():
+            return any(_holds(key, spelled) or _holds(item, spelled) for key, item in value.items())  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        case list() | tuple():
+            return any(_holds(item, spelled) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return False
+
+
+def _freed(value: Any, spelled: tuple[str, ...]) -> Any:
+    match value:
+        case str():
+            return reduce(lambda text, form: text.replace(form, MASK), spelled, value)
+        case dict():
+            return {_freed(key, spelled): _freed(item, spelled) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        case list() | tuple():
+            return [_freed(item, spelled) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value
 
 
 def _spellings(secret: str) -> Iterator[str]:
     yield secret
+    yield secret.encode().hex()
     yield quote(secret, safe="")
     yield quote_plus(secret)
     yield json.dumps(secret)[1:-1]
