@@ -147,6 +147,10 @@ POPULATE = {
         insert into app.prompt_library (policy_version_id, tenant_id, experiences, cases)
         values (%(rollout)s, %(tenant)s, '{"experiences": [], "next_id": 1}', '{"cases": []}');
     """,
+    "0015_run_files": """
+        insert into app.run_file (run_id, sha256, name, tenant_id, media_type, body)
+        values (%(run)s, '\\x06', 'plot.png', %(tenant)s, 'image/png', '\\x89');
+    """,
 }
 """Rows for the tables of each version, as that version's code would have written them."""
 

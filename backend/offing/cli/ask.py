@@ -49,6 +49,7 @@ class Wanted:
     web: bool = False
     mcp: tuple[str, ...] = ()
     paths: tuple[Path, ...] = ()
+    code: bool = False
 
 
 def run(wanted: Wanted, as_json: bool) -> int:
@@ -118,7 +119,7 @@ async def _ask(
 
 
 def _scope(wanted: Wanted, collections: list[str]) -> dict[str, Any]:
-    asked = {"collections": collections, "web": wanted.web, "mcp": list(wanted.mcp)}
+    asked = {"collections": collections, "web": wanted.web, "code": wanted.code, "mcp": list(wanted.mcp)}
     return {name: value for name, value in asked.items() if value or name == "collections"}
 
 

@@ -95,6 +95,7 @@ def ask(
     usd: float | None = None,
     seconds: float | None = None,
     web: bool = False,
+    code: bool = False,
     mcp: tuple[str, ...] = (),
     path: Paths = (),
     json: Json = False,
@@ -121,6 +122,8 @@ def ask(
         Seconds of work, after which it writes what it has.
     web
         It may search the web and read public pages, too.
+    code
+        It may run Python, in a sandbox without network.
     mcp
         An MCP server of the operator's whose tools it may use, or several; see `offing mcp list`.
     path
@@ -131,7 +134,7 @@ def ask(
     from offing.cli.ask import Wanted, run
 
     most = DEPTHS[depth] if turns is None else turns
-    return run(Wanted(question, docs, graph, engine, most, usd, seconds, web, mcp, path), json)
+    return run(Wanted(question, docs, graph, engine, most, usd, seconds, web, mcp, path, code), json)
 
 
 @app.command

@@ -10,6 +10,7 @@ from offing.core.run import TERMINAL
 from offing.core.step import shortened
 from offing.library.copies import ERASED, Copies
 from offing.storage import erasure as rows
+from offing.storage import run_files
 from offing.storage.erasure import Held, Orphan
 from offing.storage.pool import Connection, Database
 
@@ -43,7 +44,7 @@ async def erase_source(db: Database, tenant: UUID, source: UUID) -> Erased:
 
 
 async def _take_out_copies(connection: Connection, tenant: UUID, held: Held, gone: Sequence[Orphan]) -> int:
-    """Clean all runs that may hold copies; how many steps changed."""
+    """Clean all runs that may hold copies, and remove what their code wrote; how many steps changed."""
     artefacts = [orphan.artefact for orphan in gone]
     runs = await rows.touched(connection, tenant, artefacts)
     if any(r.read_it and r.status not in TERMINAL for r in runs):
@@ -56,6 +57,7 @@ async def _take_out_copies(connection: Connection, tenant: UUID, held: Held, gon
         await rows.clean_turns(connection, tenant, run.run, copies.out_of, copies.out_of_json)
         await rows.clean_reports(connection, run.run, copies.out_of, copies.out_of_json)
         await rows.clean_intents(connection, run.run, copies.out_of_json)
+        await run_files.drop(connection, tenant, run.run)
     return steps
 
 

@@ -80,5 +80,6 @@ _CODE_RULES = (
             Condition(arg="files", optional=True, max_length=8),
         ),
         most=MOST_CODE_CALLS,
+        reason="The run was asked with code.",
     ),
 )
