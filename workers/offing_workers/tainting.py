@@ -1,5 +1,6 @@
 """What of a run's context came from outside, as the tool policy needs it: the only home of how a run becomes tainted.
 
+From then on what people wrote to the run goes to no stranger, either, whose text may have asked for it.
 Everything follows from what is on record, so that a run that goes on after a loss is as tainted as before: the labels
 and contents of its tool calls, what people wrote, and what earlier runs of the thread answered. It decides nothing.
 """
@@ -77,6 +78,8 @@ class Tainting:
         self._whole, self._tainted = True, False
         self._hosts: set[str] = set()
         self._addresses: set[str] = set()
+        self._words: list[str] = []
+        """What people wrote, without addresses, until the run is tainted: then it is not for strangers, either."""
         self._named(said)
         for text in earlier:
             self.read(text)
@@ -90,6 +93,8 @@ class Tainting:
         said = await self._messages()
         self._named(str(step.payload.get("text") or step.title) for step in said[self._heard :])
         self._heard = len(said)
+        if self._tainted:
+            self.read()
         return PolicyContext(
             used=used,
             received=received,
@@ -109,8 +114,8 @@ class Tainting:
 
     def read(self, *texts: str) -> None:
         """Untrusted text has entered the context."""
-        self._tainted = True
-        for text in texts:
+        self._tainted, words, self._words = True, self._words, []
+        for text in (*words, *texts):
             if not self._whole:
                 return
             self._shingles |= shingles(text)
@@ -120,6 +125,7 @@ class Tainting:
     def _named(self, texts: Iterable[str]) -> None:
         """Places that a person named, whole addresses or names alone."""
         for text in texts:
+            self._words.append(_ADDRESS.sub(" ", text))
             self._found(found.rstrip(_AFTER) for found in _ADDRESS.findall(text))
             self._hosts |= {mail.rstrip(_AFTER).lower() for mail in _MAIL.findall(text)}
             self._hosts |= {t.host for name in _NAME.findall(text) if isinstance(t := _at(name), Target)}
