@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offing.local import processes
-from tests.workers import asking, special
+from tests.workers import asking, families, special
 
 ROOT = Path(__file__).parents[2]
 
 GRAPHS = "tests.workers.graphs:counting,tests.workers.graphs:noop,tests.workers.graphs:broken"
 
-ALL_GRAPHS = f"{GRAPHS},{special.GRAPHS},{asking.GRAPHS}"
+ALL_GRAPHS = f"{GRAPHS},{special.GRAPHS},{asking.GRAPHS},{families.GRAPHS}"
 
 LEASE = 3.0
 """Seconds."""

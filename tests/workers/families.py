@@ -1,0 +1,84 @@
+"""A graph that has others do its work: its question says which runs it starts, and its report what came of them."""
+
+import json
+from typing import Any, TypedDict
+
+from langgraph.graph import END, START
+from langgraph.runtime import Runtime
+
+from offing.core.run import Budget
+from offing.sdk import (
+    ChildRequest,
+    DraftSection,
+    DraftSentence,
+    Graph,
+    NoChildren,
+    ReportDraft,
+    RunContext,
+    StepDraft,
+    StepKind,
+    StopReason,
+)
+from tests.workers.graphs import SPEAKER, untyped
+
+GRAPHS = "tests.workers.families:family"
+
+
+class Family(TypedDict):
+    turn: int
+
+
+def asking(*children: dict[str, Any]) -> str:
+    """The question that starts these: question, graph and, if limited, turns."""
+    return json.dumps({"children": children})
+
+
+def requests_of(question: str) -> tuple[ChildRequest, ...]:
+    return tuple(
+        ChildRequest(c["question"], c.get("graph", "counting"), Budget(turns=c["turns"]) if "turns" in c else None)
+        for c in json.loads(question)["children"]
+    )
+
+
+async def send(state: Family, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    await ctx.begin_turn(1)
+    results = await ctx.children(requests_of(ctx.run.question), turn=1)
+    if isinstance(results, NoChildren):
+        await ctx.record(StepDraft(StepKind.MEMORY, "alone", {"said": f"alone: {results.reason}"}, turn=1))
+        return {"turn": 1}
+    for one in results:
+        said = f"{one.question}: {one.status}, {one.stop}, {len(one.findings)} said"
+        await ctx.record(StepDraft(StepKind.MEMORY, one.question, {"said": said}, turn=1))
+    return {"turn": 1 + sum(one.spent.turns for one in results)}
+
+
+async def write(state: Family, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    said = [step.payload["said"] for step in await ctx.recall(StepKind.MEMORY, 100)]
+    sentences = tuple(DraftSentence(text=text) for text in (*said, f"turns: {ctx.spent.turns}"))
+    draft = ReportDraft(title="Family", sections=(DraftSection(heading="Children", sentences=sentences),))
+    await ctx.deliver(draft, StopReason.ANSWERED)
+    return {}
+
+
+def _build() -> Any:
+    graph = untyped(Family, context_schema=RunContext)
+    graph.add_node("send", send)
+    graph.add_node("write", write)
+    graph.add_edge(START, "send")
+    graph.add_edge("send", "write")
+    graph.add_edge("write", END)
+    return graph
+
+
+family = Graph(
+    name="family",
+    title="Family",
+    description="Has others do its work.",
+    version="family-1",
+    build=_build,
+    start=lambda _: {"turn": 0},
+    roles=(SPEAKER,),
+    turn_key="turn",
+)
