@@ -271,6 +271,7 @@ class Slice:
             *mcp_tools(mcp.servers.values() if mcp else ()),
         )
         tools = {tool.spec.name: tool for tool in known}
+        taint.offered(tool.spec for tool in known)
         policy, asker = policy_of(row.policy), self._asker
         return Toolbelt(tools, policy, scope, self._database, self._recorder, used, taint=taint, approver=asker)
 

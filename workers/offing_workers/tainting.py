@@ -13,7 +13,7 @@ from offing.core.policy import PolicyContext, Seen
 from offing.core.policy.copying import MOST_SHINGLES, shingles, strings_in
 from offing.core.provenance import Kind, Label, Origin, Trust, label_in
 from offing.core.step import Step, StepKind
-from offing.core.tool import ToolStatus
+from offing.core.tool import ToolSpec, ToolStatus
 from offing.core.url import Refused, Target, target_of
 from offing.storage import steps
 from offing.storage.pool import Database
@@ -111,6 +111,12 @@ class Tainting:
             self._found(_places(label.origin, content))
         if label.trust is Trust.UNTRUSTED:
             self.read(str(said.get("message") or ""), *strings_in(_theirs(label.origin, content)))
+
+    def offered(self, specs: Iterable[ToolSpec]) -> None:
+        """Tools that the run's prompts show. What strangers say of theirs is untrusted text like any other."""
+        for spec in specs:
+            if spec.foreign:
+                self.read(spec.description, *strings_in(spec.args.model_json_schema()))
 
     def read(self, *texts: str) -> None:
         """Untrusted text has entered the context."""
