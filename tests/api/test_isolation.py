@@ -62,6 +62,7 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("GET", f"{at}/questions", None),
         ("POST", f"{at}/questions/1/answer", {"text": "Rivers"}),
         ("GET", f"{at}/report", None),
+        ("GET", f"{at}/files", None),
         ("GET", f"{at}/export?format=md", None),
         ("GET", f"{at}/export?format=json", None),
         ("GET", f"{at}/ratings", None),

@@ -146,6 +146,14 @@ RATING_OUT: Example = {
     "created_at": AT,
 }
 
+FILE: Example = {
+    "name": "plot.png",
+    "sha256": SNAPSHOT,
+    "bytes": 18_204,
+    "kind": "image/png",
+    "picture": True,
+}
+
 TASK = "01980000-0000-7000-8000-00000000000f"
 BATCH = "01980000-0000-7000-8000-000000000010"
 GROUP = "01980000-0000-7000-8000-000000000011"
@@ -270,6 +278,8 @@ EXAMPLES: dict[str, Example] = {
     "StepPage": {"items": [STEP], "next": None},
     "WholeStepPage": {"items": [STEP | {"payload": {"tool": "search_library"}}], "next": None},
     "CancelIn": {"mode": "write"},
+    "FileList": {"items": [FILE]},
+    "FileOut": FILE,
     "QuestionOut": questions.EXAMPLE,
     "QuestionList": {"items": [questions.EXAMPLE]},
     "AnswerIn": {"verdict": "edited", "steps": ["Read what Pool does"], "comment": "Leave the search out."},

@@ -103,6 +103,20 @@ class RunOut(Wire):
     questions: int = Field(default=0, description="That wait for a person.")
 
 
+class FileOut(Wire):
+    """A file that the code of a run has written."""
+
+    name: str = Field(description="Its path in the folder in which the code ran.")
+    sha256: str = Field(description="Of its bytes, in hex; what it is fetched by.")
+    bytes: int
+    kind: str = Field(description="Media type, told by the bytes.")
+    picture: bool = Field(description="Whether a page may draw it.")
+
+
+class FileList(Wire):
+    items: list[FileOut]
+
+
 class LiveOut(Wire):
     """What a run does at this moment. Not durable: gone when nothing is known."""
 

@@ -730,6 +730,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Files
+         * @description Files that the run's code has written, in order.
+         */
+        get: operations["list_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/files/{sha256}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get File
+         * @description One file. A PNG may be shown; everything else is a download.
+         */
+        get: operations["get_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/messages": {
         parameters: {
             query?: never;
@@ -764,6 +804,46 @@ export interface paths {
          * @description Hold a run at its next step boundary.
          */
         post: operations["pause_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/questions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Questions
+         * @description What a run has asked so far, oldest first, with the answers that there are.
+         */
+        get: operations["list_questions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/questions/{number}/answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer Question
+         * @description Answer a question; the first answer stands, and a waiting run goes on.
+         */
+        post: operations["answer_question"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1254,6 +1334,83 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AnswerIn
+         * @description An answer; which fields count depends on the question's kind.
+         * @example {
+         *       "comment": "Leave the search out.",
+         *       "steps": [
+         *         "Read what Pool does"
+         *       ],
+         *       "verdict": "edited"
+         *     }
+         */
+        AnswerIn: {
+            /**
+             * Approved
+             * @description Required for an approval and a tool call.
+             */
+            approved?: boolean | null;
+            /**
+             * Comment
+             * @description Words beside a decision.
+             * @default
+             */
+            comment: string;
+            /**
+             * Steps
+             * @description Of the edited plan.
+             * @default []
+             */
+            steps: string[];
+            /**
+             * Text
+             * @description To a question or an interrupt.
+             * @default
+             */
+            text: string;
+            /** @description Required for a review. */
+            verdict?: components["schemas"]["Verdict"] | null;
+        };
+        /** AnswerOut */
+        AnswerOut: {
+            answerer: components["schemas"]["Answerer"];
+            /**
+             * Approved
+             * @description Of an approval or a tool call. null for the other kinds.
+             */
+            approved: boolean | null;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * By
+             * @description `key:<id>` or `page`. Empty: no person.
+             */
+            by: string;
+            /** Comment */
+            comment: string;
+            /**
+             * Steps
+             * @description The plan as a person edited it.
+             */
+            steps: string[];
+            /**
+             * Text
+             * @description To a question or an interrupt. Empty for the other kinds.
+             */
+            text: string;
+            /** @description Of a review. null for the other kinds. */
+            verdict: components["schemas"]["Verdict"] | null;
+        };
+        /**
+         * Answerer
+         * @description Who answered.
+         * @enum {string}
+         */
+        Answerer: "person" | "default";
         /**
          * BatchIn
          * @description Rollouts to collect: a group of `group_size` runs for each task.
@@ -1904,6 +2061,59 @@ export interface components {
              * @description Untrusted: a model wrote it.
              */
             text: string;
+        };
+        /**
+         * FileList
+         * @example {
+         *       "items": [
+         *         {
+         *           "bytes": 18204,
+         *           "kind": "image/png",
+         *           "name": "plot.png",
+         *           "picture": true,
+         *           "sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c"
+         *         }
+         *       ]
+         *     }
+         */
+        FileList: {
+            /** Items */
+            items: components["schemas"]["FileOut"][];
+        };
+        /**
+         * FileOut
+         * @description A file that the code of a run has written.
+         * @example {
+         *       "bytes": 18204,
+         *       "kind": "image/png",
+         *       "name": "plot.png",
+         *       "picture": true,
+         *       "sha256": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c"
+         *     }
+         */
+        FileOut: {
+            /** Bytes */
+            bytes: number;
+            /**
+             * Kind
+             * @description Media type, told by the bytes.
+             */
+            kind: string;
+            /**
+             * Name
+             * @description Its path in the folder in which the code ran.
+             */
+            name: string;
+            /**
+             * Picture
+             * @description Whether a page may draw it.
+             */
+            picture: boolean;
+            /**
+             * Sha256
+             * @description Of its bytes, in hex; what it is fetched by.
+             */
+            sha256: string;
         };
         /**
          * GateIn
@@ -3201,6 +3411,95 @@ export interface components {
             verdict: components["schemas"]["VerdictOut"] | null;
         };
         /**
+         * QuestionKind
+         * @enum {string}
+         */
+        QuestionKind: "ask" | "approve" | "review" | "tool" | "interrupt";
+        /**
+         * QuestionList
+         * @example {
+         *       "items": [
+         *         {
+         *           "answer": null,
+         *           "asked_at": "2026-11-21T09:00:00Z",
+         *           "choices": [],
+         *           "detail": "",
+         *           "due_at": null,
+         *           "kind": "review",
+         *           "number": 7,
+         *           "open": true,
+         *           "prompt": "How does undici reuse connections?",
+         *           "steps": [
+         *             "Search for connection pooling",
+         *             "Read what Pool does"
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
+        QuestionList: {
+            /** Items */
+            items: components["schemas"]["QuestionOut"][];
+        };
+        /**
+         * QuestionOut
+         * @description What a run asks. `number` is the seq of the step that asks it.
+         * @example {
+         *       "answer": null,
+         *       "asked_at": "2026-11-21T09:00:00Z",
+         *       "choices": [],
+         *       "detail": "",
+         *       "due_at": null,
+         *       "kind": "review",
+         *       "number": 7,
+         *       "open": true,
+         *       "prompt": "How does undici reuse connections?",
+         *       "steps": [
+         *         "Search for connection pooling",
+         *         "Read what Pool does"
+         *       ]
+         *     }
+         */
+        QuestionOut: {
+            /** @description null: there is none. */
+            answer: components["schemas"]["AnswerOut"] | null;
+            /**
+             * Asked At
+             * Format: date-time
+             */
+            asked_at: string;
+            /**
+             * Choices
+             * @description The only answers. Empty: any text.
+             */
+            choices: string[];
+            /**
+             * Detail
+             * @description What it is about at more length; text, shown as it is.
+             */
+            detail: string;
+            /**
+             * Due At
+             * @description When its default is taken. null: never.
+             */
+            due_at: string | null;
+            kind: components["schemas"]["QuestionKind"];
+            /** Number */
+            number: number;
+            /**
+             * Open
+             * @description It waits for an answer.
+             */
+            open: boolean;
+            /** Prompt */
+            prompt: string;
+            /**
+             * Steps
+             * @description Of the plan under review.
+             */
+            steps: string[];
+        };
+        /**
          * RatingIn
          * @description A person's opinion of a report or of one of its sentences. A new one supersedes the one before.
          * @example {
@@ -3579,6 +3878,7 @@ export interface components {
          *       },
          *       "marks": "npnsmvnsm",
          *       "question": "How does undici reuse connections?",
+         *       "questions": 0,
          *       "spent": {
          *         "seconds": 1.4,
          *         "tokens": 0,
@@ -3757,6 +4057,7 @@ export interface components {
          *       "id": "01980000-0000-7000-8000-00000000000a",
          *       "last_seq": 9,
          *       "question": "How does undici reuse connections?",
+         *       "questions": 0,
          *       "spent": {
          *         "seconds": 1.4,
          *         "tokens": 0,
@@ -3859,6 +4160,7 @@ export interface components {
          *           "id": "01980000-0000-7000-8000-00000000000a",
          *           "last_seq": 9,
          *           "question": "How does undici reuse connections?",
+         *           "questions": 0,
          *           "spent": {
          *             "seconds": 1.4,
          *             "tokens": 0,
@@ -4603,6 +4905,7 @@ export interface components {
          *           "id": "01980000-0000-7000-8000-00000000000a",
          *           "last_seq": 9,
          *           "question": "How does undici reuse connections?",
+         *           "questions": 0,
          *           "spent": {
          *             "seconds": 1.4,
          *             "tokens": 0,
@@ -4671,6 +4974,7 @@ export interface components {
          *               "id": "01980000-0000-7000-8000-00000000000a",
          *               "last_seq": 9,
          *               "question": "How does undici reuse connections?",
+         *               "questions": 0,
          *               "spent": {
          *                 "seconds": 1.4,
          *                 "tokens": 0,
@@ -5085,6 +5389,12 @@ export interface components {
             problem: string;
             source: components["schemas"]["SourceOut"] | null;
         };
+        /**
+         * Verdict
+         * @description What a person says of a plan.
+         * @enum {string}
+         */
+        Verdict: "approved" | "edited" | "commented";
         /**
          * VerdictOut
          * @description A candidate against the active version, on the tasks that both were evaluated on.
@@ -8355,6 +8665,168 @@ export interface operations {
             };
         };
     };
+    list_files: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileList"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_file: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+                /** @description SHA-256 of its bytes, in hex. */
+                sha256: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file as it was written. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                    "image/png": string;
+                    "image/svg+xml": string;
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or its code wrote no such file. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     steer_run: {
         parameters: {
             query?: never;
@@ -8508,6 +8980,188 @@ export interface operations {
             };
             /** @description The run's state does not allow this. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_questions: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuestionList"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    answer_question: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+                /** @description Seq of the step that asks. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AnswerIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuestionOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run or question. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was answered before, or the run has ended. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
