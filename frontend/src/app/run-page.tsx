@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { OpenQuestions } from "@/features/asking/open-questions";
 import { FLOW_NAMES, flowOf } from "@/features/flow/flows";
 import { PlanRail } from "@/features/plan/plan-rail";
 import { Evidence } from "@/features/report/evidence";
@@ -198,6 +199,7 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
           )}
         </div>
       </div>
+      <OpenQuestions run={run} />
       <SteeringBar run={run} log={log} marks={marks} onAsked={onAsked} />
       <Dialog sheet open={narrow && sheet === "plan"} onClose={() => setSheet(null)} title="Plan and memory">
         {rail}

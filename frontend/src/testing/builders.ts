@@ -1,6 +1,7 @@
 /** Records as the server sends them, with what a test cares about put in. */
 
 import type { Source } from "@/shared/api/library";
+import type { Question } from "@/shared/api/questions";
 import type { Report } from "@/shared/api/reports";
 import type { RunDetail, Step } from "@/shared/api/runs";
 import type { Evaluation, JobDetail, Metric, TrainingEvent, Version } from "@/shared/api/training";
@@ -34,6 +35,7 @@ export function aRun(part: Partial<RunDetail> = {}): RunDetail {
     started_at: AT,
     ended_at: null,
     title: null,
+    questions: 0,
     live: null,
     marks: "",
     ...part,
@@ -251,6 +253,22 @@ export function anEvaluation(part: Partial<Evaluation> = {}): Evaluation {
     turns: 3.2,
     tokens: 410,
     created_at: AT,
+    ...part,
+  };
+}
+
+export function aQuestion(number: number, part: Partial<Question> = {}): Question {
+  return {
+    number,
+    kind: "ask",
+    prompt: "Which year?",
+    detail: "",
+    choices: [],
+    steps: [],
+    open: true,
+    asked_at: AT,
+    due_at: null,
+    answer: null,
     ...part,
   };
 }

@@ -20,7 +20,10 @@ const STATUS: Record<RunStatus, Wording> = {
   dead: { word: "Gave up", tone: "coral" },
 };
 
-export function statusWording(run: Pick<Run, "status" | "stop_reason">): Wording {
+export function statusWording(run: Pick<Run, "status" | "stop_reason"> & { questions?: number }): Wording {
+  if (run.questions && (run.status === "waiting" || run.status === "running")) {
+    return { word: "Waits for you", tone: "sun" };
+  }
   if (run.status === "done" && run.stop_reason === "nothing_found") return { word: "Nothing found", tone: "sun" };
   if (run.status === "done" && run.stop_reason !== "answered") return { word: "Partial answer", tone: "sun" };
   return STATUS[run.status];

@@ -15,6 +15,8 @@ export function changeLog(client: QueryClient, run: string, change: (log: StepLo
 
 function applySteps(client: QueryClient, run: string, steps: Step[]): void {
   changeLog(client, run, (log) => withSteps(log, steps));
+  if (steps.some((step) => step.kind === "question" || step.kind === "answer"))
+    client.invalidateQueries({ queryKey: ["questions", run] });
   if (steps.some((step) => step.kind === "report")) client.invalidateQueries({ queryKey: ["report", run] });
 }
 

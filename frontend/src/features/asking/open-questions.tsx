@@ -1,0 +1,87 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type AnswerRequest, answerQuestion, type Question, questionsQuery } from "@/shared/api/questions";
+import { hasEnded, type RunDetail } from "@/shared/api/runs";
+import { span } from "@/shared/format/numbers";
+import { useNow } from "@/shared/ui/hooks";
+import { useHotkeys } from "@/shared/ui/hotkeys";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { Decide } from "./decide";
+import { ReviewPlan } from "./review-plan";
+import { Say } from "./say";
+import "./open-questions.css";
+
+/** What a run asks of whoever reads this page, over the steering bar. Nothing while it asks nothing. */
+export function OpenQuestions({ run }: { run: RunDetail }) {
+  const asks = run.questions > 0 && !hasEnded(run);
+  const { data } = useQuery({ ...questionsQuery(run.id), enabled: asks });
+  const open = asks ? (data?.items.filter((question) => question.open) ?? []) : [];
+  useHotkeys([
+    {
+      keys: "g q",
+      does: "Answer what the run asks",
+      run: () => document.querySelector<HTMLElement>(".asked input, .asked textarea, .asked button")?.focus(),
+    },
+  ]);
+  if (open.length === 0) return null;
+  return (
+    <section className="asked" aria-label="What the run asks" aria-live="polite">
+      {open.map((question) => (
+        <Card key={question.number} run={run.id} question={question} />
+      ))}
+    </section>
+  );
+}
+
+const LEAD: Record<Question["kind"], string> = {
+  ask: "The run asks",
+  approve: "The run asks for a yes or a no",
+  review: "The run shows you its plan",
+  tool: "A rule wants you to decide on this call",
+  interrupt: "The run asks",
+};
+
+function Card({ run, question }: { run: string; question: Question }) {
+  const client = useQueryClient();
+  const answer = useMutation({
+    mutationFn: (given: AnswerRequest) => answerQuestion(run, question.number, given),
+    // Also where somebody else was first: what is open now is asked for again.
+    onSettled: () => {
+      client.invalidateQueries({ queryKey: ["questions", run] });
+      client.invalidateQueries({ queryKey: ["run", run] });
+    },
+  });
+  const name = `asked-${question.number}`;
+  return (
+    <article className="asked-card" aria-labelledby={name}>
+      <p className="label">
+        {LEAD[question.kind]}
+        <Due at={question.due_at} />
+      </p>
+      <h2 id={name}>{question.prompt}</h2>
+      {question.detail && <pre className="asked-detail">{question.detail}</pre>}
+      <Form question={question} busy={answer.isPending} onAnswer={(given) => answer.mutate(given)} />
+      <ProblemNote error={answer.error} />
+    </article>
+  );
+}
+
+/** When the question answers itself. */
+function Due({ at }: { at: string | null }) {
+  const now = useNow(1_000, at !== null);
+  if (at === null) return null;
+  const left = Math.max(0, (Date.parse(at) - now) / 1000);
+  return <span className="num"> · goes on by itself in {span(left)}</span>;
+}
+
+export interface FormProps {
+  question: Question;
+  busy: boolean;
+  onAnswer(given: AnswerRequest): void;
+}
+
+function Form(props: FormProps) {
+  const { kind } = props.question;
+  if (kind === "review") return <ReviewPlan {...props} />;
+  if (kind === "approve" || kind === "tool") return <Decide {...props} />;
+  return <Say {...props} />;
+}
