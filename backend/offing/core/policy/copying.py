@@ -19,6 +19,7 @@ MOST_SHINGLES = 1_000_000
 """Of one run. With more, it is no longer known what was copied, and everything counts as copied."""
 
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+_ENCODED_PART = re.compile(r"[A-Za-z0-9+_-]{16,}={0,2}")
 _IGNORED = re.compile(r"[\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\U000e0000-\U000e007f]+")
 
 
@@ -82,7 +83,7 @@ def _forms(text: str) -> Iterator[str]:
     if plain != text:
         yield plain
     yield text[::-1]
-    yield from _decoded(_ENCODED.findall(plain))
+    yield from _decoded([*_ENCODED.findall(plain), *_ENCODED_PART.findall(text)])
 
 
 def _decoded(stretches: Iterable[str]) -> Iterator[str]:

@@ -49,7 +49,13 @@ STOPS = {"forbid": ("forbid", "replace"), "replace": ("forbid", "replace"), "ask
 def _kept(rule: Rule, new: Policy) -> bool:
     if not any(other.tool == rule.tool and other.effect in ("allow", "ask") for other in new.rules):
         return True  # the tool cannot be called at all
-    return any(other.effect in STOPS[rule.effect] and catches(other, rule) for other in new.rules)
+    return any(_stops(other, rule) for other in new.rules)
+
+
+def _stops(other: Rule, rule: Rule) -> bool:
+    """A person is asked in place of another question only where neither can be judged without the other."""
+    alike = other.effect != "ask" or other.when == rule.when
+    return other.effect in STOPS[rule.effect] and alike and catches(other, rule)
 
 
 def _within(rule: Rule, old: Policy) -> bool:

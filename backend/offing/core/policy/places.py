@@ -13,6 +13,7 @@ _SCHEME = re.compile(
     r"\s*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]{1,2}|[/\\]{2}|(?:blob|data|file|javascript|mailto|sms|tel|wss?):).*",
     re.DOTALL | re.IGNORECASE,
 )
+_SCHEMED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BARE = re.compile(r"[^\s/@:]+(?:\.[^\s/@:.]+)+\.?(?::\d+)?(?:/\S*)?")
 
 
@@ -95,8 +96,13 @@ def parts_of(path: str) -> list[str] | None:
     if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in path):
         return None
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    doubtful = any(set(unicodedata.normalize("NFKC", part)) & {"/", "\\"} or _dots(part) for part in parts)
-    return None if doubtful or re.match(r"[A-Za-z]:", path) else parts
+    doubtful = any(part.strip() != part or _dots(part) or _divided(part) for part in parts)
+    return None if doubtful or _SCHEMED.match(path) else parts
+
+
+def _divided(part: str) -> bool:
+    """It could be read as two names."""
+    return not {"/", "\\"}.isdisjoint(unicodedata.normalize("NFKC", part))
 
 
 def _dots(part: str) -> bool:

@@ -1,0 +1,190 @@
+"""The tool policy a second time, from its documentation alone: slow, in three values, and by other means.
+
+Every rule is tried to the end and gets a finding; only then are the findings weighed. Regular expressions are Python's,
+hosts and folders are looked up in tables of samples, and copies are found by comparing all stretches.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from offing.core.policy import Condition, Policy, PolicyContext, Rule
+from tests.unit.core.policy.samples import PATHS, PLACES
+
+YES, NO, UNCLEAR = "yes", "no", "unclear"
+
+
+def verdict(
+    policy: Policy, tool: str, declared: set[str], args: Mapping[str, Any], context: PolicyContext, read: str
+) -> str:
+    """allow, deny, ask or replace. `read`: the untrusted text that the run has seen."""
+    if not set(args) <= declared:
+        return "deny"
+    rules = [rule for rule in policy.rules if rule.tool == tool]
+    found = {kind: [(r, finding(r, args, context)) for r in rules if r.effect == kind] for kind in KINDS}
+    for kind in ("forbid", "replace", "ask"):
+        results = [result for _, result in found[kind]]
+        if UNCLEAR in results:
+            return "deny"
+        met = [rule for rule, result in found[kind] if result == YES]
+        if met and kind == "forbid":
+            return "deny"
+        if met and kind == "replace":
+            return "deny" if context.stands_in else "replace"
+        if met:
+            return "ask" if any(passes(rule, args, context, read) for rule in met) else "deny"
+    admitted = [rule for rule, result in found["allow"] if result == YES]
+    return "allow" if any(passes(rule, args, context, read) for rule in admitted) else "deny"
+
+
+DOT = re.compile(r"(?<!\\)\.")
+BREAKS = "\n\r\v\f\x85\u2028\u2029"
+KINDS = ("forbid", "replace", "ask", "allow")
+
+
+def finding(rule: Rule, args: Mapping[str, Any], context: PolicyContext) -> str:
+    if rule.tainted is not None and rule.tainted != context.tainted:
+        return NO
+    for condition in rule.when:
+        if condition.arg in args:
+            result = of_value(condition, args[condition.arg], rule.effect == "allow")
+        else:
+            result = YES if condition.optional else NO
+        if result != YES:
+            return result
+    return YES
+
+
+def passes(rule: Rule, args: Mapping[str, Any], context: PolicyContext, read: str) -> bool:
+    """What an allow or ask rule wants beyond its conditions."""
+    few = rule.most is None or context.used.get(rule.tool, 0) < rule.most
+    little = rule.most_bytes is None or context.received.get(rule.tool, 0) < rule.most_bytes
+    known = rule.others or set(args) <= {condition.arg for condition in rule.when}
+    return few and little and known and (rule.copies or not leaks(args, context, read))
+
+
+def leaks(args: Mapping[str, Any], context: PolicyContext, read: str) -> bool:
+    texts = [text for value in args.values() for text in texts_in(value)]
+    places = [text for text in texts if text in PLACES]
+    known = context.known_hosts
+    if any((PLACES[text] or ("", 0))[0] not in known for text in places):
+        return any(shared(text, read) for text in texts)
+    away = [text for text in places if text not in context.known_addresses]
+    return any(shared(text.split("/", 3)[-1], read) for text in away)
+
+
+def shared(text: str, read: str) -> bool:
+    """Whether twelve characters in a row are in both, letters' case and spaces aside, forwards or backwards."""
+    there = "".join(read.lower().split())
+    words = text.lower().replace("+", " ")
+    both = ("".join(words.split()), "".join(words.split())[::-1])
+    return any(one[at : at + 12] in there for one in both for at in range(len(one) - 11))
+
+
+def texts_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    parts: dict[Any, Any] = {}
+    if isinstance(value, list):
+        parts = dict(enumerate(value))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, dict):
+        parts = value
+    return [text for pair in parts.items() for part in pair for text in texts_in(part)]
+
+
+def of_value(condition: Condition, value: Any, allows: bool) -> str:
+    if not condition.items:
+        return of_one(condition, value, allows)
+    if kind(value) != "list":
+        return UNCLEAR
+    results = [of_one(condition, item, allows) for item in value]
+    if allows:
+        return NO if [r for r in results if r != YES] else YES
+    return UNCLEAR if UNCLEAR in results else YES if YES in results else NO
+
+
+def of_one(c: Condition, value: Any, allows: bool) -> str:
+    """The first part that does not hold decides."""
+    parts = [
+        None if c.one_of is None else given(any(kind(value) == kind(v) and value == v for v in c.one_of)),
+        None if c.glob is None else of_text(value, lambda text: given(matches(globbed(c.glob or ""), text))),
+        None if c.regex is None else of_text(value, lambda text: given(matches(dotted(c.regex or "", allows), text))),
+        None if c.host is None else of_text(value, lambda text: at_host(text, c.host or (), allows)),
+        None if c.path is None else of_text(value, lambda text: in_folder(text, c.path or "", allows)),
+        None if c.min_length is None else least(size(value), c.min_length),
+        None if c.max_length is None else most(size(value), c.max_length),
+        None if c.minimum is None else least(number(value), c.minimum),
+        None if c.maximum is None else most(number(value), c.maximum),
+    ]
+    return next((part for part in parts if part is not None and part != YES), YES)
+
+
+def given(holds: bool) -> str:
+    return YES if holds else NO
+
+
+def of_text(value: Any, test: Callable[[str], str]) -> str:
+    return test(value) if kind(value) == "text" and len(value) <= 4_096 else UNCLEAR
+
+
+def size(value: Any) -> int | None:
+    return len(value) if kind(value) in ("text", "list") else None
+
+
+def number(value: Any) -> int | float | None:
+    return value if kind(value) == "number" else None
+
+
+def least(found: int | float | None, bound: int | float) -> str:
+    return UNCLEAR if found is None else given(found >= bound)
+
+
+def most(found: int | float | None, bound: int | float) -> str:
+    return UNCLEAR if found is None else given(found <= bound)
+
+
+def globbed(glob: str) -> str:
+    return "".join({"*": "(?s:.*)", "?": "(?s:.)"}.get(ch, re.escape(ch)) for ch in glob)
+
+
+def dotted(regex: str, allows: bool) -> str:
+    """In allow rules neither a dot nor a negated class takes a line break."""
+    if not allows:
+        return DOT.sub("(?s:.)", regex)
+    return DOT.sub(f"[^{BREAKS}]", regex).replace("[^a]", f"[^a{BREAKS}]")
+
+
+def matches(pattern: str, text: str) -> bool:
+    return re.fullmatch(pattern, text) is not None
+
+
+def at_host(text: str, patterns: tuple[str, ...], allows: bool) -> str:
+    place = PLACES.get(text)
+    if place is None:
+        return UNCLEAR
+    host, port = place
+    usual = 80 if text.lower().startswith("http:") else 443
+    for pattern in patterns:
+        name, _, stated = pattern.partition(":")
+        fits = port == int(stated) if stated else port == usual or not allows
+        below = name.startswith("*.") and host.endswith(name[1:]) and len(host) > len(name) - 1
+        if fits and (below or host == name):
+            return YES
+    return NO
+
+
+def in_folder(text: str, root: str, allows: bool) -> str:
+    where = PATHS.get(text)
+    if where is None:
+        return UNCLEAR
+    if not where.startswith("/"):
+        return YES if allows else UNCLEAR
+    there, top = (where, root) if allows else (where.lower(), root.lower())
+    return given(there == top or there.startswith(top.rstrip("/") + "/"))
+
+
+def kind(value: Any) -> str:
+    for type_, name in ((bool, "bool"), (int, "number"), (float, "number"), (str, "text"), (list, "list")):
+        if isinstance(value, type_):
+            return name
+    return "null" if value is None else "object"

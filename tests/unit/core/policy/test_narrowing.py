@@ -1,0 +1,153 @@
+"""What is accepted as narrower allows no more, at any moment; and what a person would call narrower is accepted."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from offing.core.policy import (
+    Condition,
+    Policy,
+    PolicyContext,
+    Rule,
+    Unproven,
+    Verdict,
+    decide,
+    default_policy,
+    is_narrower,
+    narrowed,
+)
+from tests.unit.core.policy import random_policies as at_random
+from tests.unit.core.policy.random_policies import SEEN, SPEC
+
+RANK = {Verdict.ALLOW: 2, Verdict.ASK: 1, Verdict.REPLACE: 0, Verdict.DENY: 0}
+
+
+def likely(chance: Random) -> tuple[Policy, Policy]:
+    """A policy, and another one that came of it by small changes, most of which narrow."""
+    old = at_random.policy(chance, 3)
+    new = [changed(rule, chance) for rule in old.rules if chance.random() < 0.85]
+    more = [at_random.rule(chance)] if chance.random() < 0.3 else []
+    return old, Policy(rules=(*new, *more))
+
+
+def changed(rule: Rule, chance: Random) -> Rule:
+    way = chance.randint(0, 6)
+    match way:
+        case 0 if rule.when:
+            return rule.model_copy(update={"when": rule.when[:-1]})
+        case 1 if rule.when:
+            return rule.model_copy(update={"when": (at_random.condition(chance, rule.when[0].arg), *rule.when[1:])})
+        case 2 if rule.effect in ("allow", "ask"):
+            return rule.model_copy(update={"most": chance.randint(0, 2), "others": False, "copies": False})
+        case 3:
+            return rule.model_copy(update={"tainted": chance.choice([True, False, None])})
+        case 4:
+            return rule.model_copy(update={"when": (*rule.when, at_random.condition(chance))})
+        case _:
+            return rule
+
+
+def test_no_call_at_no_moment_is_let_further_by_what_is_proved_narrower() -> None:
+    chance, proved = Random(6), 0
+    for _ in range(4_000):
+        old, new = likely(chance)
+        if is_narrower(new, old) is None and any(rule.effect in ("allow", "ask") for rule in new.rules):
+            proved += 1
+            for _ in range(12):
+                args, (context, _) = at_random.args(chance), at_random.moment(chance)
+                before, after = decide(old, SPEC, args, context), decide(new, SPEC, args, context)
+                assert RANK[after.verdict] <= RANK[before.verdict], (old, new, args, context)
+    assert proved > 500
+
+
+def test_one_allow_rule_is_proved_to_cover_another_only_where_it_does() -> None:
+    chance, proved = Random(7), 0
+    for _ in range(6_000):
+        arg = chance.choice(at_random.NAMES)
+        old, new = (conditioned(chance, arg) for _ in range(2))
+        if is_narrower(new, old) is None:
+            proved += 1
+            for args in ({}, *({arg: at_random.value(chance, arg)} for _ in range(12))):
+                assert decide(old, SPEC, args).allowed or not decide(new, SPEC, args).allowed, (old, new, args)
+    assert proved > 500
+
+
+def conditioned(chance: Random, arg: str) -> Policy:
+    when = tuple(at_random.condition(chance, arg) for _ in range(chance.randint(0, 2)))
+    return Policy(rules=(Rule(tool="fetch", when=when, others=True),))
+
+
+def allow(**condition: Any) -> Rule:
+    return Rule(tool="fetch", when=(Condition(arg="url", **condition),))
+
+
+def policy(*rules: Rule) -> Policy:
+    return Policy(rules=rules)
+
+
+NARROWER: list[tuple[Rule, Rule]] = [
+    (allow(one_of=("a",)), allow(one_of=("a", "b"))),
+    (allow(one_of=("https://a.example/",)), allow(host=("*.example",), max_length=30)),
+    (allow(glob="https://a.example/docs/*"), allow(glob="https://a.example/*")),
+    (allow(regex="[0-9]{4}"), allow(regex="\\d+")),
+    (allow(regex="a(b|c)d"), allow(glob="a?d")),
+    (allow(glob="ab*", max_length=5), allow(glob="*")),
+    (allow(host=("docs.a.example",)), allow(host=("*.a.example", "b.example"))),
+    (allow(host=("*.docs.a.example",)), allow(host=("*.a.example",))),
+    (allow(path="/data", max_length=9), allow(path="/data")),
+    (allow(minimum=2, maximum=3), allow(minimum=1, maximum=3)),
+    (allow(items=True, one_of=("a",)), allow(items=True, one_of=("a", "b"))),
+    (allow().model_copy(update={"most": 3}), allow().model_copy(update={"most": 4})),
+    (allow().model_copy(update={"tainted": False}), allow()),
+]
+
+
+@pytest.mark.parametrize(("narrow", "wide"), NARROWER)
+def test_what_is_plainly_narrower_is_proved_and_its_reverse_is_not(narrow: Rule, wide: Rule) -> None:
+    assert is_narrower(policy(narrow), policy(wide)) is None
+    assert isinstance(is_narrower(policy(wide), policy(narrow)), Unproven)
+
+
+FORBID = Rule(tool="fetch", effect="forbid", when=(Condition(arg="url", glob="*secret*"),))
+
+
+def test_a_policy_is_narrower_than_itself_and_nothing_is_narrower_than_all() -> None:
+    assert is_narrower(default_policy(web=True), default_policy(web=True)) is None
+    assert is_narrower(default_policy(), default_policy(web=True)) is None
+    assert is_narrower(policy(), default_policy()) is None
+    assert is_narrower(default_policy(web=True), default_policy()) is not None
+
+
+def test_a_rule_that_stopped_calls_must_stay() -> None:
+    lost = is_narrower(policy(allow(glob="*")), policy(allow(glob="*"), FORBID))
+    assert isinstance(lost, Unproven)
+    assert lost.rule == "forbid fetch #2"
+    wider = FORBID.model_copy(update={"when": ()})
+    assert is_narrower(policy(allow(glob="*"), wider), policy(allow(glob="*"), FORBID)) is None
+
+
+def test_what_a_person_decided_is_not_decided_without_one() -> None:
+    ask = Rule(tool="fetch", effect="ask", when=(Condition(arg="url"),))
+    assert is_narrower(policy(allow(glob="*")), policy(ask)) is not None
+    assert is_narrower(policy(ask), policy(allow())) is None
+    assert is_narrower(policy(ask), policy(ask)) is None
+
+
+def test_a_proposal_replaces_what_was_allowed_of_its_tools_and_keeps_all_that_was_stopped() -> None:
+    old = policy(allow(glob="https://*"), FORBID, Rule(tool="other"))
+    new = narrowed(old, [allow(glob="https://a.example/*")])
+    assert new == policy(FORBID, Rule(tool="other"), allow(glob="https://a.example/*"))
+
+
+def test_a_proposal_that_allows_more_is_refused_and_says_which_rule() -> None:
+    refused = narrowed(policy(allow(glob="https://*")), [allow(glob="*").model_copy(update={"name": "all of it"})])
+    assert isinstance(refused, Unproven)
+    assert refused.rule == "all of it"
+
+
+def test_copied_text_is_read_as_such_in_these_tests() -> None:
+    args = {"url": "https://evil.net/?q=the+harbour+master"}
+    context = PolicyContext(seen=SEEN)
+    assert not decide(policy(allow(glob="*")), SPEC, args, context).allowed
+    assert decide(policy(allow(glob="*").model_copy(update={"copies": True})), SPEC, args, context).allowed
