@@ -1,0 +1,94 @@
+"""The chat model and the registration, without a run."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from langchain_core.tools import tool
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from offing.core.errors import InvalidInput
+from offing.langchain import OffingChatModel, offing_tools, plain_graph
+from offing.sdk import RunView
+from offing.sdk.running import BlockedLoop, OutsideRun, carrying, running, waited
+
+CODE = Path(__file__)
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def built(**how: Any) -> Any:
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("a", lambda state: {})  # pyright: ignore[reportUnknownLambdaType]
+    graph.add_edge(START, "a")
+    graph.add_edge("a", END)
+    return graph.compile(**how)
+
+
+def test_outside_a_run_the_model_says_where_it_works() -> None:
+    with pytest.raises(OutsideRun, match="start a run"):
+        OffingChatModel().invoke("hello")
+
+
+def test_tools_are_bound_by_name_and_shape() -> None:
+    bound: Any = OffingChatModel("planner").bind_tools([add], tool_choice="add")
+    (shape,) = bound.kwargs["tools"]
+    assert (shape["name"], shape["description"]) == ("add", "Add two numbers.")
+    assert shape["parameters"]["required"] == ["a", "b"]
+    assert bound.kwargs["tool_choice"] == "add"
+    with pytest.raises(InvalidInput, match="sub"):
+        OffingChatModel().bind_tools([add], tool_choice="sub")
+
+
+def test_a_call_that_waits_is_refused_on_the_event_loop() -> None:
+    async def inside() -> None:
+        with carrying(object()):  # type: ignore[arg-type]
+            OffingChatModel().invoke("hello")
+
+    with pytest.raises(BlockedLoop, match="ainvoke"):
+        asyncio.run(inside())
+
+
+def test_a_thread_finds_the_run_and_waits_on_its_loop() -> None:
+    async def where() -> object:
+        return running()
+
+    async def inside() -> object:
+        context: Any = object()
+        with carrying(context):
+            return await asyncio.to_thread(lambda: waited(where())) is context
+
+    assert asyncio.run(inside())
+
+
+def test_a_compiled_graph_and_one_that_is_not_are_registered_alike() -> None:
+    for graph in (built(), built, lambda: StateGraph(MessagesState)):
+        registered = plain_graph("mine", graph, code=CODE, models=("agent", "critic"), engine="litellm:a/b")
+        assert registered.build().compile is not None
+        assert [role.name for role in registered.roles] == ["agent", "critic"]
+        assert registered.engines == {"agent": "litellm:a/b", "critic": "litellm:a/b"}
+    given = registered.start(RunView(UUID(int=1), "Why?"))  # pyright: ignore[reportPossiblyUnboundVariable]
+    assert given["messages"][0].content == "Why?"
+
+
+def test_breakpoints_for_a_debugger_are_refused_with_what_to_write_instead() -> None:
+    with pytest.raises(InvalidInput, match=r"interrupt\(\)"):
+        plain_graph("mine", built(interrupt_before=["a"]), code=CODE).build()
+
+
+def test_a_model_must_be_named_once() -> None:
+    with pytest.raises(InvalidInput, match="models"):
+        plain_graph("mine", built(), code=CODE, models=("a", "a"))
+
+
+def test_our_tools_keep_their_declaration_and_an_unknown_one_is_refused() -> None:
+    (search, _) = offing_tools()
+    assert (search.name, set(search.args)) == ("search_library", {"query", "limit"})
+    with pytest.raises(InvalidInput, match="launch"):
+        offing_tools("launch")
