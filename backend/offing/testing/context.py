@@ -36,6 +36,7 @@ class RehearsedContext:
         self._stage, self._journal = stage, journal
         self._ordinals = Counter[tuple[int, str]]()
         self._waiting: list[StepDraft] = []
+        self._turns = stage.spent.turns
 
     @property
     def run(self) -> RunView:
@@ -48,7 +49,7 @@ class RehearsedContext:
 
     @property
     def spent(self) -> Spent:
-        return replace(self._stage.spent, seconds=self._stage.clock.seconds)
+        return replace(self._stage.spent, turns=self._turns, seconds=self._stage.clock.seconds)
 
     def stop(self) -> StopReason | None:
         after = self._stage.scene.write_after
@@ -57,7 +58,7 @@ class RehearsedContext:
         return exhausted(replace(self.spent, turns=self.spent.turns - 1), self.run.budget)
 
     async def begin_turn(self, number: int) -> None:
-        self._stage.count(turns=max(number, self._stage.spent.turns))
+        self._turns = max(number, self._turns)
 
     async def call(
         self, role: Role[Input, Output], given: Input, *, turn: int = 0, fracture: Fracture | None = None
@@ -120,10 +121,14 @@ class RehearsedContext:
     def settle(self) -> None:
         """The graph has ended: what was left for the next append is appended."""
         self._append()
+        self._stage.count(turns=self._turns)
 
     def _append(self, *drafts: StepDraft) -> list[Step]:
         left, self._waiting = self._waiting, []
-        return self._stage.append([*left, *drafts])[len(left) :] if left or drafts else []
+        if not left and not drafts:
+            return []
+        self._stage.count(turns=self._turns)  # a turn is counted with what is recorded, and lost with what is not
+        return self._stage.append([*left, *drafts])[len(left) :]
 
     def _began(self, name: str, given: Any, key: CallKey, turn: int) -> int:
         """Note that something is really executed, and let its time pass; milliseconds."""

@@ -34,8 +34,8 @@ class Rehearsal:
     losses: int
     lost_in: Executed | None
     """What was executed last before the loss. None: nothing was, or no worker was lost."""
-    checkpoint_bytes: int
-    """Of the largest."""
+    checkpoint_sizes: tuple[int, ...]
+    """Bytes of each checkpoint that was made, in order."""
 
     def of(self, kind: StepKind) -> tuple[Step, ...]:
         """The steps of a kind."""
@@ -66,7 +66,7 @@ def finished(stage: Stage, state: Mapping[str, Any]) -> Rehearsal:
         stage.moments,
         stage.losses,
         stage.lost_in,
-        max(stage.saver.sizes, default=0),
+        tuple(stage.saver.sizes),
     )
 
 

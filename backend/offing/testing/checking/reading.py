@@ -1,0 +1,151 @@
+"""The source of functions, and what names in it stand for. The only home of that; knows no rule."""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+from offing.sdk.tool import OwnTool
+
+UNKNOWN = object()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """One function's code."""
+
+    tree: ast.AST
+    names: Mapping[str, Any]
+    """What its free names are: globals, closed-over values, and modules that it imports itself."""
+    file: str
+    line: int
+    package: str
+
+    def place(self, node: Any) -> str:
+        return f"{self.file}:{self.line + getattr(node, 'lineno', 1) - 1}"
+
+    def value(self, node: ast.AST) -> Any:
+        """What an expression of dotted names is. UNKNOWN: not to be told."""
+        if isinstance(node, ast.Name):
+            return self.names.get(node.id, UNKNOWN)
+        if isinstance(node, ast.Attribute):
+            owner: Any = self.value(node.value)
+            if isinstance(owner, ModuleType | type):
+                return getattr(owner, node.attr, UNKNOWN)  # pyright: ignore[reportUnknownArgumentType]
+            return getattr(owner.__class__, node.attr, UNKNOWN)  # what its class has: nothing of the value's is run
+        return UNKNOWN
+
+
+@dataclass(slots=True)
+class Reading:
+    """Functions that are reached from some, within the packages that those are of."""
+
+    beginnings: Iterable[Any]
+    sources: list[Source] = field(default_factory=list[Source])
+
+    def __post_init__(self) -> None:
+        waiting = [function for given in self.beginnings if (function := _plain(given)) is not None]
+        packages = {_package(function) for function in waiting}
+        seen: set[Any] = set()
+        while waiting:
+            function = waiting.pop()
+            if function.__code__ in seen or _package(function) not in packages:
+                continue
+            seen.add(function.__code__)
+            if (source := source_of(function)) is not None:
+                self.sources.append(source)
+                waiting += _called(source)
+
+
+def source_of(function: FunctionType) -> Source | None:
+    """None: it was not made from a file."""
+    try:
+        lines, line = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+    closed = inspect.getclosurevars(function)
+    names = dict(closed.builtins) | dict(function.__globals__) | dict(closed.nonlocals) | _imported(tree)
+    names |= _own_class(function)
+    return Source(tree, names, _shown(function), line, _package(function))
+
+
+def named(node: ast.expr, source: Source) -> str:
+    """The full name of what is called, such as `random.choice`. Empty: it cannot be told."""
+    owner = source.value(node.value) if isinstance(node, ast.Attribute) else UNKNOWN
+    if isinstance(node, ast.Attribute) and isinstance(owner, ModuleType | type):
+        return f"{_name(owner)}.{node.attr}"
+    found = source.value(node)
+    return "" if found is UNKNOWN or isinstance(found, OwnTool) else _name(found)
+
+
+def _called(source: Source) -> list[FunctionType]:
+    """Functions that a function names: called here, or handed on."""
+    found = [source.value(n) for n in ast.walk(source.tree) if isinstance(n, ast.Name | ast.Attribute)]
+    return [function for value in found if (function := _plain(value)) is not None]
+
+
+def _plain(value: Any) -> FunctionType | None:
+    """The function behind a method, a partial call or a property. None: there is none."""
+    match value:
+        case FunctionType():
+            return value
+        case MethodType():
+            return _plain(value.__func__)
+        case partial():
+            return _plain(value.func)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        case property():
+            return _plain(value.fget)
+        case _:
+            return None
+
+
+def _own_class(function: FunctionType) -> dict[str, Any]:
+    """`self` of a method, as its class. Empty: it is none, or its class was made inside a function."""
+    found: Any = function.__globals__.get(function.__qualname__.partition(".")[0])
+    owned = isinstance(found, type) and function.__qualname__.count(".") == 1
+    first = function.__code__.co_varnames[:1]
+    return {first[0]: found} if owned and first else {}
+
+
+def _imported(tree: ast.AST) -> dict[str, Any]:
+    """Modules that a function imports itself, of those that are there anyway."""
+    import importlib
+
+    found: dict[str, Any] = {}
+    for node in ast.walk(tree):
+        try:
+            if isinstance(node, ast.Import):
+                for name in node.names:
+                    whole, top = importlib.import_module(name.name), name.name.partition(".")[0]
+                    found |= {name.asname: whole} if name.asname else {top: importlib.import_module(top)}
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                owner = importlib.import_module(node.module)
+                found |= {name.asname or name.name: getattr(owner, name.name, UNKNOWN) for name in node.names}
+        except ImportError:
+            continue
+    return found
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, ModuleType):
+        return value.__name__
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
+    owner = getattr(value, "__self__", None)
+    if module is None and owner is not None and not isinstance(owner, ModuleType):
+        return f"{type(owner).__module__}.{name}"
+    return f"{module or getattr(owner, '__name__', '')}.{name}".lstrip("._")
+
+
+def _package(function: Any) -> str:
+    return str(getattr(function, "__module__", "") or "").partition(".")[0]
+
+
+def _shown(function: FunctionType) -> str:
+    path = Path(function.__code__.co_filename)
+    return "/".join(path.parts[-2:])

@@ -1,0 +1,70 @@
+"""Faults that show in a graph's shape: state that grows, loops without a turn, keys that a run does not begin with."""
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from offing.sdk import Graph, RunView
+from offing.testing.checking.finding import ERROR, WARNING, Finding
+
+GROWING = (list, tuple, str, set, dict)
+
+
+def faults_of_shape(graph: Graph) -> list[Finding]:
+    """Without running it."""
+    try:
+        built = graph.build()
+        drawn: Any = built.compile().get_graph()
+    except Exception as error:  # an author's code may raise anything, and that is what is to be said
+        why = f"It cannot be built: {type(error).__name__}: {error}."
+        return [Finding(ERROR, "build", graph.name, why, "Mend `build`.")]
+    looped = loops((edge.source, edge.target) for edge in drawn.edges)
+    found = [*_growing(built, bool(looped)), *_not_begun(graph, built)]
+    if looped and not graph.turn_key:
+        nodes = ", ".join(sorted(looped))
+        why = f"Its loop ({nodes}) has no turn_key, so that a checkpoint is written at each superstep."
+        found.append(Finding(WARNING, "turn-key", graph.name, why, "Name the state key that counts turns."))
+    return found
+
+
+def loops(edges: Iterable[tuple[str, str]]) -> set[str]:
+    """The nodes from which an edge's path leads back to themselves."""
+    following: dict[str, set[str]] = {}
+    for one, other in edges:
+        following.setdefault(one, set()).add(other)
+    return {node for node in following if node in _reached(node, following)}
+
+
+def _reached(node: str, following: dict[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = list(following.get(node, ()))
+    while waiting:
+        if (next_one := waiting.pop()) not in seen:
+            seen.add(next_one)
+            waiting += following.get(next_one, ())
+    return seen
+
+
+def _growing(built: Any, looped: bool) -> list[Finding]:
+    """Keys that are added to instead of being replaced."""
+    found: list[Finding] = []
+    for name, channel in built.channels.items():
+        if getattr(channel, "operator", None) is None or not isinstance(getattr(channel, "value", None), GROWING):
+            continue
+        why = "It is added to and kept whole in each checkpoint, so that it costs the square of its length."
+        remedy = "Record its content as a step and keep the step's seq; fetch it where it is needed."
+        found.append(Finding(ERROR if looped else WARNING, "growing-state", f"state key {name!r}", why, remedy))
+    return found
+
+
+def _not_begun(graph: Graph, built: Any) -> list[Finding]:
+    """Keys that an earlier run of the same thread would leave behind."""
+    run = RunView(UUID(int=0), "What is it?")
+    try:
+        begun = set(graph.start(run))
+    except Exception as error:  # as above
+        why = f"`start` raises {type(error).__name__}: {error}."
+        return [Finding(ERROR, "start", graph.name, why, "Let it return the first state.")]
+    why = "`start` does not set it, so that a follow-up question begins with what the run before it left there."
+    left = (name for name in built.channels if name not in begun and not name.startswith(("__", "branch:")))
+    return [Finding(ERROR, "start", f"state key {name!r}", why, "Set it in `start`.") for name in left]
