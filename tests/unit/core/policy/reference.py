@@ -88,7 +88,7 @@ def texts_in(value: Any) -> list[str]:
     if isinstance(value, list):
         parts = dict(enumerate(value))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, dict):
-        parts = value
+        parts = dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return [text for pair in parts.items() for part in pair for text in texts_in(part)]
 
 
