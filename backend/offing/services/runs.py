@@ -24,7 +24,7 @@ from offing.models.engine import ENGINES
 from offing.sdk import Graph
 from offing.services import graphs as catalogue
 from offing.services import policies
-from offing.services.tool_rules import starting_policy
+from offing.services.tool_policies import policy_of_run
 from offing.storage import child_runs, runs, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow
@@ -61,6 +61,8 @@ class RunRequest:
     `web`: whether it may use the web. `mcp`: names of MCP servers whose tools it may use."""
     deadline: datetime | None = None
     seed: int = 0
+    tool_policy: Policy | None = None
+    """None: the default, with what the scope asks for."""
     idempotency_key: str | None = None
     traceparent: str | None = None
     durability: str = "sync"
@@ -218,8 +220,7 @@ async def _tell(hints: Hints, tenant: UUID, run: RunRow, new: list[Step]) -> Non
 def _new_run(
     request: RunRequest, graph: Graph, engines: Mapping[str, EngineChoice], digest: str, servers: Catalogue
 ) -> NewRun:
-    policy = starting_policy(graph, web=bool(request.scope.get("web")), code=bool(request.scope.get("code")))
-    policy = Policy(rules=(*policy.rules, *servers.rules(request.scope.get("mcp", ()))))
+    policy = policy_of_run(graph, request.scope, request.tool_policy, servers)
     return NewRun(
         id=new_id(),
         thread=request.thread or new_id(),
@@ -272,6 +273,7 @@ def _digest(request: RunRequest) -> str:
         "engines": {name: choice.model_dump() for name, choice in sorted(request.engines.items())},
         "scope": dict(request.scope),
         "seed": request.seed,
+        **({"tool_policy": request.tool_policy.stored()} if request.tool_policy else {}),
     }
     return hashlib.sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
