@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 from offing.core.model import EngineChoice
+from offing.core.policy import Policy
 from offing.core.run import CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
 
@@ -70,6 +71,9 @@ class RunIn(Wire):
     scope: ScopeIn = ScopeIn()
     deadline: Deadline | None = Field(default=None, description="The run writes what it has at this time.")
     seed: int = Field(default=0, ge=-(2**63), le=2**63 - 1)
+    tool_policy: Policy | None = Field(
+        default=None, description="What its tools may do, rule by rule. null: the default for its scope."
+    )
 
 
 class SpentOut(Wire):
