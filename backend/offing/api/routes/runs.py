@@ -140,6 +140,7 @@ def _request(held: Parts, wanted: RunIn, idempotency_key: str | None) -> RunRequ
         scope=_scope(wanted.scope),
         deadline=wanted.deadline,
         seed=wanted.seed,
+        tool_policy=wanted.tool_policy,
         idempotency_key=idempotency_key,
         traceparent=traceparent(),
     )
