@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,31 @@ from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolOutput, ToolResult, ToolSpec, ToolStatus
 from offing.library.passages import cut, first_heading, plain
 from offing.library.terms import terms
-from offing.sdk import Fracture, Message, Role, RoleReply, RunView, Seat, TextSpan, ToolCall
+from offing.sdk import (
+    CHILD_RUN,
+    ChildRequest,
+    ChildResult,
+    Fracture,
+    Message,
+    NoChildren,
+    Plan,
+    Review,
+    Role,
+    RoleReply,
+    RunView,
+    Seat,
+    TextSpan,
+    ToolCall,
+    Verdict,
+)
 from offing.tools.tool import ToolFailed
 
 NAMES = UUID("00000000-0000-7000-8000-000000000000")
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 Engine = Callable[[Any], BaseModel | EngineFailure]
 Handler = Callable[[Any], Awaitable[ToolOutput]]
+Team = Callable[[ChildRequest], tuple[ChildResult, Sequence[Span]]]
+"""Does a child's work: what came of it, and the passages that it brings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +167,12 @@ class StandIn:
     handlers: dict[str, Handler] = field(default_factory=dict[str, Handler])
     """What runs tools that are not the library's, by name."""
     said: list[Said] = field(default_factory=list[Said])
+    team: Team | None = None
+    """Who does the work of child runs. None: nobody."""
+    sent: list[ChildRequest] = field(default_factory=list[ChildRequest])
+    reviews: list[Review] = field(default_factory=list[Review])
+    """What a person says of plans, in order; then nobody is there."""
+    shown: list[Plan] = field(default_factory=list[Plan])
     seed: int = 0
     searching: float = 0.0
     """Seconds spent in tools, which are slow here and are not the graph's."""
@@ -268,6 +292,35 @@ class StandIn:
         heading = next((h for _, s, h, _ in self.library.passages if s == span), "")
         id = f"E{len(self.found) + 1}"
         self.found.append(Evidence(id, span, self.library.text_of(span), d.id, d.title, heading, d.name))
+
+    async def children(
+        self, requests: Sequence[ChildRequest], *, turn: int = 0
+    ) -> tuple[ChildResult, ...] | NoChildren:
+        self.sent.extend(requests)
+        if self.team is None:
+            return NoChildren("There is nobody else here.")
+        results: list[ChildResult] = []
+        for request in requests:
+            result, spans = self.team(request)
+            seq = self._append(StepDraft(StepKind.TOOL, request.question, {"tool": CHILD_RUN}, "child"))
+            for span in spans:
+                self._see(span)
+            by_span = {e.span: e for e in self.found}
+            brought = tuple(by_span[span] for span in spans)
+            ids = tuple(e.id for e in brought)
+            findings = tuple(replace(f, evidence=ids) for f in result.findings)
+            results.append(replace(result, seq=seq, evidence=brought, findings=findings))
+            self.turns += result.spent.turns
+        return tuple(results)
+
+    async def review(
+        self, plan: Plan, *, default: Verdict | None = None, within: float | None = None, turn: int = 0
+    ) -> Review:
+        self.shown.append(plan)
+        if self.reviews:
+            return self.reviews.pop(0)
+        assert default is not None, "nobody is there to ask"
+        return Review(default, plan)
 
     async def record(self, *drafts: StepDraft) -> tuple[int, ...]:
         return tuple(map(self._append, drafts))

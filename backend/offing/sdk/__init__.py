@@ -16,7 +16,7 @@ from offing.core.report import (
     ReportDraft,
     ReportStatus,
 )
-from offing.core.run import Budget, Spent, StopReason
+from offing.core.run import Budget, RunStatus, Spent, StopReason
 from offing.core.step import Step, StepDraft, StepKind, shortened
 from offing.core.tokens import SpanKind, TextSpan
 from offing.core.tool import Effect, Span, ToolOutput, ToolResult, ToolSpec, ToolStatus
@@ -62,6 +62,7 @@ __all__ = [
     "RoleReply",
     "Rule",
     "RunContext",
+    "RunStatus",
     "RunView",
     "Seat",
     "Span",

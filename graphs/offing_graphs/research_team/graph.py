@@ -23,16 +23,28 @@ def build(config: Config) -> Any:
 
     untyped: Any = StateGraph  # its stubs bound the context to dataclasses, and ours is a protocol
     graph, nodes = untyped(State, context_schema=RunContext), Nodes(config)
-    for node in (nodes.plan, nodes.planner, nodes.executor, nodes.assess, nodes.verify, nodes.write):
+    for node in (nodes.plan, nodes.review, nodes.delegate, nodes.planner, nodes.executor, nodes.assess, nodes.verify):
         graph.add_node(node.__name__, node)
+    graph.add_node("write", nodes.write)
     graph.add_edge(START, "plan")
-    graph.add_conditional_edges("plan", unless_stopped("planner", "write"), ["planner", "write"])
+    graph.add_conditional_edges("plan", unless_stopped("review", "write"), ["review", "write"])
+    graph.add_conditional_edges("review", _after_a_review, ["plan", "delegate", "write"])
+    graph.add_conditional_edges("delegate", _after_the_team, ["planner", "verify", "write"])
     graph.add_conditional_edges("planner", unless_stopped("executor", "write"), ["executor", "write"])
     graph.add_conditional_edges("executor", _after_a_call, ["assess", "verify", "write"])
     graph.add_conditional_edges("assess", _after_a_part, ["planner", "verify", "write"])
     graph.add_conditional_edges("verify", unless_stopped("planner", "write"), ["planner", "write"])
     graph.add_edge("write", END)
     return graph
+
+
+async def _after_a_review(state: State) -> str:
+    return "write" if state["stop"] else "plan" if state["replan"] else "delegate"
+
+
+async def _after_the_team(state: State) -> str:
+    """What the team brought is verified; without one the first part is begun."""
+    return "write" if state["stop"] else "verify" if state["team"] else "planner"
 
 
 async def _after_a_call(state: State) -> str:
@@ -48,11 +60,11 @@ def salvage(run: RunView, evidence: tuple[Evidence, ...]) -> ReportDraft:
     return extractive.salvage(run, pieces(evidence))
 
 
-def configured(name: str, config: Config) -> Graph:
+def configured(name: str, config: Config, title: str = "Research team") -> Graph:
     """The flow with its own options, under a name of its own."""
     return Graph(
         name=name,
-        title="Research team",
+        title=title,
         description="Splits the question into parts, has each researched, brings the findings together and verifies.",
         version=content_hash(HERE, HERE.parent / "agentflow", *ROOMS),
         build=partial(build, config),
@@ -64,3 +76,5 @@ def configured(name: str, config: Config) -> Graph:
 
 
 graph = configured("research_team", Config())
+
+reviewed = configured("research_team_reviewed", Config(review=True), "Research team, plan first")

@@ -6,7 +6,17 @@ verified after the last part, and worked on further where something is missing.
 
 from typing import TYPE_CHECKING, Any
 
-from offing.sdk import EngineFailure, RunContext, StopReason, ToolCall, ToolResult
+from offing.sdk import (
+    EngineFailure,
+    NoChildren,
+    RunContext,
+    StepDraft,
+    StepKind,
+    StopReason,
+    ToolCall,
+    ToolResult,
+    asking,
+)
 from offing_graphs.agentflow import memory
 from offing_graphs.agentflow.extractive import model_free_report
 from offing_graphs.agentflow.reading import output_of
@@ -14,16 +24,23 @@ from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerI
 from offing_graphs.parts.ending import NO_MODEL, halted, reason_of
 from offing_graphs.parts.findings import brought_back
 from offing_graphs.parts.judge import judged
-from offing_graphs.parts.shapes import Plan, WriterInput
+from offing_graphs.parts.shapes import Analysis, Plan, WriterInput
 from offing_graphs.research_team import roles
 from offing_graphs.research_team.config import Config
 from offing_graphs.research_team.reading import Table, of_part, past, read
 from offing_graphs.research_team.state import State
+from offing_graphs.research_team.team import brought, requests_for
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
 Update = dict[str, Any]
+
+PATIENCE = 1_800.0
+"""Seconds after which a plan that nobody looked at stands."""
+REPLANS = 3
+"""Other plans that a person may ask for."""
+MOST_PARTS = 8
 
 
 class Nodes:
@@ -43,7 +60,45 @@ class Nodes:
         if isinstance(reply, EngineFailure):
             return {"stop": reason_of(reply), "heard": heard}
         count = len(reply.output.sub_questions)
-        return {"analysis": reply.seq, "heard": heard, "parts": count, "part": 1 if count == 1 else 0}
+        return {"analysis": reply.seq, "heard": heard, "replan": 0, **_begun(count)}
+
+    async def review(self, state: State, runtime: "Runtime[Any]") -> Update:
+        """What a person makes of the plan; nobody there, it stands. A comment asks for another plan, a few times."""
+        ctx: RunContext = runtime.context
+        if not self._config.review:
+            return {}
+        if reason := halted(ctx, state["turn"], begins_turn=True):
+            return {"stop": reason}
+        table = await read(ctx, state)
+        shown = asking.Plan(table.parts, goal=table.question)
+        said = await ctx.review(shown, default=asking.Verdict.APPROVED, within=PATIENCE)
+        if not said.accepted and state["reviews"] < REPLANS:
+            note = {"comment": said.comment}
+            await ctx.record(StepDraft(StepKind.NOTE, "Another plan was asked for", note, "review", said.comment))
+            return {"replan": 1, "reviews": state["reviews"] + 1}
+        parts = tuple(step.strip() for step in said.plan.steps if step.strip())[:MOST_PARTS]
+        if not parts or parts == table.parts:
+            return {}
+        analysis = Analysis(summary=table.analysis.summary, sub_questions=parts)
+        await ctx.record(StepDraft(StepKind.ANALYSIS, "The plan as a person edited it", analysis.model_dump(), "lead"))
+        (edited,) = await ctx.recall(StepKind.ANALYSIS, 1)
+        return {"analysis": edited.seq, **_begun(len(parts))}
+
+    async def delegate(self, state: State, runtime: "Runtime[Any]") -> Update:
+        """Each part to a run of its own, and what they brought into the memory. Alone, it is done in sequence."""
+        ctx: RunContext = runtime.context
+        if not self._config.team or state["part"] >= state["parts"]:
+            return {}
+        if reason := halted(ctx, state["turn"], begins_turn=True):
+            return {"stop": reason}
+        table = await read(ctx, state)
+        results = await ctx.children(requests_for(table.parts, ctx.run.budget.turns - state["turn"]))
+        if isinstance(results, NoChildren):
+            return {}
+        turn = state["turn"] + sum(result.spent.turns for result in results)
+        for result in results:
+            await ctx.record(memory.step_of(brought(result, turn)))
+        return {"turn": turn, "since": turn, "part": state["parts"], "team": len(results)}
 
     async def planner(self, state: State, runtime: "Runtime[Any]") -> Update:
         """The next step on the current part, as the first of a turn."""
@@ -141,6 +196,11 @@ class Nodes:
             return None
         reply = await judged(ctx, table.question, plan.sub_goal, result, back, turn)
         return reply if isinstance(reply, EngineFailure) else None
+
+
+def _begun(count: int) -> Update:
+    """A plan with so many parts, none of them worked on. One part is the whole question."""
+    return {"parts": count, "part": 1 if count == 1 else 0}
 
 
 async def _command(ctx: RunContext, table: Table, plan: Plan, turn: int) -> ToolCall | EngineFailure:

@@ -18,6 +18,9 @@ from offing_graphs.parts.judge import judgements, sifted
 from offing_graphs.parts.shapes import Analysis, Card, Exchange, Piece, Plan, Record
 from offing_graphs.research_team.state import State
 
+COMMENTS = 8
+"""Words on plans that are read back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -56,15 +59,17 @@ async def read(ctx: RunContext, state: State, *, before: int | None = None, hear
     `heard`: messages up to this step. None: as the state says.
     """
     limit = state["heard"] if heard is None else heard
-    wishes = tuple(_text(m) for m in await ctx.messages(0) if m.seq <= limit)[-WISHES:]
+    wishes = [_text(m) for m in await ctx.messages(0) if m.seq <= limit]
+    wishes += [str(step.payload["comment"]) for step in await ctx.recall(StepKind.NOTE, COMMENTS) if _comments(step)]
     earlier = tuple(Exchange(question=q, answer=a) for q, a in ctx.run.earlier)
     cards = tuple(map(card_of, ctx.tools))
-    case = AnalystInput(question=ctx.run.question, earlier=earlier, wishes=wishes, tools=cards)
+    heard_of = tuple(wishes)[-WISHES:]
+    case = AnalystInput(question=ctx.run.question, earlier=earlier, wishes=heard_of, tools=cards)
     analysis = await _planned(ctx, state) or analyst(case)
     records, evidence = await _found(ctx, before) if state["turn"] else ((), ())
     verdict = output_of((await ctx.fetch([state["verdict"]]))[0], Verdict) if state["verdict"] else None
     parts = analysis.sub_questions
-    return Table(ctx.run.question, earlier, wishes, cards, analysis, parts, records, evidence, verdict)
+    return Table(ctx.run.question, earlier, heard_of, cards, analysis, parts, records, evidence, verdict)
 
 
 def of_part(table: Table, state: State) -> Table:
@@ -94,6 +99,11 @@ async def _found(ctx: RunContext, before: int | None) -> tuple[tuple[Record, ...
     recorded = [r for r in recorded if before is None or r.turn < before]
     shown, out = sifted(recorded, await judgements(ctx, before or 1_000_000_000))
     return shown, tuple(p for p in pieces(await ctx.evidence(memory.SEEN)) if p.id not in out)
+
+
+def _comments(step: Step) -> bool:
+    """A person's words on a plan."""
+    return "comment" in step.payload
 
 
 def _text(message: Step) -> str:

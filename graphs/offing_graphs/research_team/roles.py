@@ -5,7 +5,7 @@ Knows how the lead is asked; what the others are asked is AgentFlow's.
 
 from dataclasses import replace
 
-from offing.sdk import Headline, Message, Role, StepKind, shortened
+from offing.sdk import CHILD_RUN, Headline, Message, Role, StepKind, shortened
 from offing_graphs.agentflow import extractive, forms, rules
 from offing_graphs.agentflow.roles import EXECUTOR, GENERATOR, PLANNER
 from offing_graphs.agentflow.roles import VERIFIER as ONE_QUESTION
@@ -14,9 +14,6 @@ from offing_graphs.extractive.agenda import standings
 from offing_graphs.parts.judge import JUDGE
 from offing_graphs.parts.prompting import in_form, prompt_of, task, tool_cards
 from offing_graphs.parts.shapes import Analysis
-
-CHILD = "child_run"
-"""The tool that the memory record of a child run names. It is no tool that a role could call."""
 
 LEAD_SAYS = (
     "You lead a research team. Split the question into parts that colleagues can research at the same time, without "
@@ -40,7 +37,7 @@ def _line(output: Analysis) -> Headline:
 
 def verdict_by_words(given: VerifierInput) -> Verdict:
     """What the team brought back is not looked for once more; else as AgentFlow judges."""
-    if not any(record.tool == CHILD for record in given.memory):
+    if not any(record.tool == CHILD_RUN for record in given.memory):
         return extractive.verifier(given)
     now = standings(given.analysis.sub_questions, given.wishes, given.evidence, given.memory)
     covered = sum(s.covered for s in now)

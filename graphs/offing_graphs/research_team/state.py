@@ -31,6 +31,10 @@ class State(TypedDict):
     """Seq up to which people's messages have been taken in."""
     team: int
     """Child runs that have been sent. 0: none."""
+    reviews: int
+    """How often a person asked for another plan."""
+    replan: int
+    """1: another plan is to be made now."""
     stop: str
     """Why collecting has ended, a StopReason. Empty: it goes on."""
 
@@ -38,4 +42,5 @@ class State(TypedDict):
 def start(run: RunView) -> dict[str, Any]:
     """Every key, so that a thread's earlier run leaves nothing behind."""
     numbers = ("turn", "analysis", "parts", "part", "since", "plan", "tool", "verdict", "heard", "team")
+    numbers += ("reviews", "replan")
     return dict.fromkeys(numbers, 0) | {"stop": ""}

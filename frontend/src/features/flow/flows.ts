@@ -9,6 +9,7 @@ const FLOWS: Record<string, Flow> = {
   supo: "context",
   hiper: "subgoals",
   research_team: "memory",
+  research_team_reviewed: "memory",
   router: "memory",
 };
 

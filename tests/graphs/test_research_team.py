@@ -1,0 +1,235 @@
+"""The research team: parts, a plan that a person may change, colleagues or a sequence, and one report of it all."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from langgraph.checkpoint.memory import InMemorySaver
+
+from offing.core.model import FailureKind
+from offing.core.run import Budget, StopReason
+from offing.core.step import StepKind
+from offing.core.tool import Span
+from offing.sdk import (
+    ChildRequest,
+    ChildResult,
+    DraftCitation,
+    DraftSection,
+    DraftSentence,
+    Finding,
+    Plan,
+    ReportDraft,
+    Review,
+    RunStatus,
+    Spent,
+    Verdict,
+)
+from offing_graphs.parts.shapes import Analysis
+from offing_graphs.research_team import graph, reviewed
+from offing_graphs.research_team.config import Config
+from offing_graphs.research_team.graph import configured
+from offing_graphs.research_team.state import State
+from tests.graphs.corpus import harbour
+from tests.graphs.stand_in import Engine, Library, StandIn, Team, carry_out, failing
+from tests.graphs.world_trials import accuracy
+
+ONE = "How often is the tide gauge calibrated?"
+TWO = "What does a berth cost and how can one pay?"
+
+
+def run(question: str = TWO, **more: Any) -> StandIn:
+    return StandIn(harbour(), question, **more)
+
+
+def team(library: Library, *, turns: int = 2, status: RunStatus = RunStatus.DONE) -> Team:
+    """Colleagues who find the best passage for each part."""
+
+    def work(request: ChildRequest) -> tuple[ChildResult, Sequence[Span]]:
+        document, span, _ = library.search(request.question, 1)[0]
+        finding = Finding(f"{document.title} says so.")
+        spent = Spent(turns=turns)
+        stop = StopReason.ANSWERED if status is RunStatus.DONE else StopReason.CANCELLED
+        result = ChildResult(0, UUID(int=1), request.question, status, stop, spent, "So.", "", (), (finding,))
+        gone = status is not RunStatus.DONE
+        return result, () if gone else (span,)
+
+    return work
+
+
+def parts(*named: str) -> Engine:
+    return lambda _given: Analysis(summary="A question in parts.", sub_questions=named)
+
+
+def questions_of(ctx: StandIn, role: str) -> list[str]:
+    return [given.question for name, given in ctx.given if name == role]
+
+
+async def test_alone_each_part_is_worked_on_before_the_whole_is_verified() -> None:
+    ctx = run()
+    state = await carry_out(ctx, graph)
+    assert len(ctx.sent) == 2
+    assert state["team"] == 0
+    asked = questions_of(ctx, "planner")
+    assert len(set(asked)) == 2
+    assert questions_of(ctx, "verifier")[-1] == TWO
+    assert ctx.report.reason == StopReason.ANSWERED
+    assert all(s.supported for s in ctx.report.sentences())
+
+
+async def test_a_part_sees_nothing_of_the_others() -> None:
+    ctx = run()
+    await carry_out(ctx, graph)
+    planners = [given for name, given in ctx.given if name == "planner"]
+    second = next(given for given in planners if given.question != planners[0].question)
+    assert second.memory == ()
+    assert second.analysis.sub_questions == (second.question,)
+
+
+async def test_a_part_has_its_share_of_the_turns() -> None:
+    never: Engine = lambda _given: _verdict(False)
+    engines = {"lead": parts("berth costs", "ways to pay"), "verifier": never}
+    ctx = run(budget=Budget(turns=6), engines=engines)
+    await carry_out(ctx, graph)
+    asked = questions_of(ctx, "planner")
+    assert asked == ["berth costs"] * 3 + ["ways to pay"] * 3
+    assert ctx.report.reason == StopReason.TURN_LIMIT
+
+
+async def test_one_part_is_the_question_itself_and_nobody_else_is_asked() -> None:
+    ctx = run(ONE)
+    await carry_out(ctx, graph)
+    assert ctx.sent == []
+    assert set(questions_of(ctx, "planner")) == {ONE}
+    assert ctx.report.answer
+    assert "twice a year" in ctx.report.answer.text
+
+
+async def test_colleagues_work_on_the_parts_and_their_passages_are_cited() -> None:
+    library = harbour()
+    ctx = StandIn(library, TWO, team=team(library))
+    state = await carry_out(ctx, graph)
+    assert [r.question for r in ctx.sent] == list(_parts(ctx))
+    assert {r.graph for r in ctx.sent} == {"agentflow"}
+    assert (state["team"], state["turn"], ctx.calls) == (2, 4, [])
+    assert ctx.report.citations
+    assert {c.span.artefact for c in ctx.report.citations} <= {e.span.artefact for e in ctx.found}
+    assert ctx.report.reason == StopReason.ANSWERED
+
+
+async def test_what_colleagues_bring_can_be_cited_by_a_model_by_the_ids_it_was_shown() -> None:
+    library = harbour()
+
+    def write(given: Any) -> ReportDraft:
+        piece = given.evidence[-1]
+        said = DraftSentence(
+            text="It is so.", citations=(DraftCitation(evidence=piece.id, quote=piece.text.split(".")[0]),)
+        )
+        return ReportDraft(title="t", sections=(DraftSection(heading="h", sentences=(said,)),))
+
+    ctx = StandIn(library, TWO, team=team(library), engines={"generator": write})
+    await carry_out(ctx, graph)
+    assert ctx.report.sentences()[0].supported
+    (shown,) = [given for name, given in ctx.given if name == "generator"]
+    assert all("[E" in record.finding for record in shown.memory)
+
+
+async def test_where_something_is_missing_the_loop_goes_on_with_the_whole_question() -> None:
+    library = harbour()
+    said = [False, True]
+    ctx = StandIn(library, TWO, team=team(library), engines={"verifier": lambda _g: _verdict(said.pop(0))})
+    await carry_out(ctx, graph)
+    assert questions_of(ctx, "planner") == [TWO]
+    first = next(given for name, given in ctx.given if name == "planner")
+    assert (first.turn, len(first.memory)) == (5, 2)
+
+
+async def test_colleagues_have_three_quarters_of_the_turns() -> None:
+    ctx = run(budget=Budget(turns=16))
+    await carry_out(ctx, graph)
+    assert [r.budget and r.budget.turns for r in ctx.sent] == [6, 6]
+
+
+async def test_colleagues_who_bring_nothing_leave_a_report_that_says_so() -> None:
+    library = harbour()
+    ctx = StandIn(library, TWO, team=team(library, status=RunStatus.CANCELLED), budget=Budget(turns=4))
+    await carry_out(ctx, graph)
+    assert ctx.report.reason != StopReason.ANSWERED
+
+
+async def test_a_person_edits_the_plan_and_the_team_follows_it() -> None:
+    edited = Review(Verdict.EDITED, Plan(("What does a berth cost?", "  ", "When does the Heron sail?")))
+    ctx = run(reviews=[edited])
+    await carry_out(ctx, reviewed)
+    assert [r.question for r in ctx.sent] == ["What does a berth cost?", "When does the Heron sail?"]
+    assert ctx.shown[0].goal == TWO
+
+
+async def test_a_comment_asks_for_another_plan_and_the_lead_reads_it() -> None:
+    comment = Review(Verdict.COMMENTED, Plan(()), "Only the money, please.")
+    ctx = run(reviews=[comment])
+    await carry_out(ctx, reviewed)
+    leads = [given for name, given in ctx.given if name == "lead"]
+    assert [given.wishes for given in leads] == [(), ("Only the money, please.",)]
+    assert len(ctx.shown) == 2
+
+
+async def test_nobody_there_the_plan_stands_and_comments_do_not_go_on_for_ever() -> None:
+    ctx = run()
+    await carry_out(ctx, reviewed)
+    assert (len(ctx.shown), ctx.report.reason) == (1, StopReason.ANSWERED)
+    forever = run(reviews=[Review(Verdict.COMMENTED, Plan(()), "Again.") for _ in range(9)])
+    await carry_out(forever, reviewed)
+    assert len(forever.shown) == 4
+    assert forever.reports
+
+
+async def test_without_a_review_nobody_is_shown_the_plan() -> None:
+    ctx = run(reviews=[Review(Verdict.COMMENTED, Plan(()), "Stop.")])
+    await carry_out(ctx, graph)
+    assert ctx.shown == []
+
+
+async def test_a_failing_lead_ends_in_a_report_that_says_why() -> None:
+    ctx = run(engines={"lead": failing(FailureKind.OVERLOADED)})
+    await carry_out(ctx, graph)
+    assert ctx.report.reason == StopReason.PROVIDER_DOWN
+
+
+async def test_the_state_holds_numbers_and_reasons_only_and_start_sets_all_of_them() -> None:
+    ctx = run()
+    state = await carry_out(ctx, graph)
+    assert set(state) == set(graph.start(ctx.run)) == set(State.__annotations__)
+    assert all(isinstance(v, int) or len(v) < 20 for v in state.values())
+
+
+async def test_a_second_question_of_the_thread_starts_anew() -> None:
+    saver = InMemorySaver()
+    await carry_out(run(TWO), graph, saver=saver)
+    second = run(ONE)
+    await carry_out(second, graph, saver=saver)
+    assert second.kinds()[0] is StepKind.ANALYSIS
+    assert second.report.reason == StopReason.ANSWERED
+
+
+async def test_in_a_world_the_oracle_is_right_and_chance_is_not() -> None:
+    assert await accuracy(graph, "oracle", 40) >= 0.95
+    assert await accuracy(graph, "random", 40) < 0.4
+
+
+async def test_a_team_that_may_not_be_sent_is_not_asked_for() -> None:
+    ctx = run()
+    await carry_out(ctx, configured("alone", Config(team=False)))
+    assert ctx.sent == []
+    assert ctx.report.citations
+
+
+def _parts(ctx: StandIn) -> tuple[str, ...]:
+    (analysis,) = (s for s in ctx.steps if s.kind is StepKind.ANALYSIS)
+    return tuple(analysis.payload["output"]["sub_questions"])
+
+
+def _verdict(stop: bool) -> Any:
+    from offing_graphs.agentflow.shapes import Verdict as Said
+    from offing_graphs.parts.shapes import Coverage
+
+    return Said(analysis="So.", coverage=(Coverage(sub_question="q", covered=stop),), stop=stop)
