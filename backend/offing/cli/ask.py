@@ -12,6 +12,7 @@ import orjson
 
 from offing.bus.hints import BusHints
 from offing.bus.live import NewSteps
+from offing.cli.asking import answer_open
 from offing.cli.hooks import hooks
 from offing.cli.show import printed, run_as_json
 from offing.cli.stack import with_paths
@@ -143,11 +144,24 @@ async def _follow(database: Database, hints: BusHints, run: RunRow, progress: Pr
             if row.waiting_for and row.waiting_for != waited:
                 waited = row.waiting_for
                 progress.waits(waited)
+            if row.status is RunStatus.WAITING and await _answered(database, hints, row.id, progress):
+                waited = ""
+                continue
             notice = await anext(notices)
             if isinstance(notice, NewSteps) and notice.steps[0].seq == shown + 1:
                 for step in notice.steps[:-1]:
                     progress.step(step)
                     shown = step.seq
+
+
+async def _answered(database: Database, hints: BusHints, run: UUID, progress: Progress) -> bool:
+    """Whether a person at this terminal answered what the run asks. Without a terminal it is answered elsewhere."""
+    if not sys.stdin.isatty():
+        return False
+    try:
+        return await answer_open(database, hints, run, progress) > 0
+    except EOFError:
+        return False
 
 
 async def _look(database: Database, run: UUID, shown: int) -> tuple[list[Step], RunRow]:

@@ -139,6 +139,22 @@ def ask(
 
 
 @app.command
+def answer(run: str, *, say: str | None = None) -> int:
+    """Answer what a run asks; it goes on by itself. The page of the run does the same.
+
+    Parameters
+    ----------
+    run
+        Its id, or the end of it.
+    say
+        The answer to its first open question, as it would be typed. None: you are asked everything that is open.
+    """
+    from offing.cli import asking
+
+    return asking.answer(run, say)
+
+
+@app.command
 def runs(*, limit: int = 20, json: Json = False) -> int:
     """List recent runs, newest first."""
     from offing.cli.show import list_runs

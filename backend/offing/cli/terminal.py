@@ -1,6 +1,8 @@
 """What a person sees on the terminal while something goes on: on standard error, plain when it is not a terminal."""
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Self, TextIO
 
 from rich.console import Console
@@ -15,6 +17,7 @@ COLOURS = {
     StepKind.TOOL: "cyan",
     StepKind.MEMORY: "yellow",
     StepKind.REPORT: "yellow",
+    StepKind.QUESTION: "yellow",
     StepKind.VERDICT: "green",
     StepKind.FAILURE: "red",
 }
@@ -51,6 +54,20 @@ class Progress:
 
     def waits(self, for_what: str) -> None:
         self._console.print(f"[yellow]waiting for {safe(for_what)}[/yellow]; Ctrl-C leaves it waiting")
+
+    def tell(self, text: str) -> None:
+        """A line for a person, as it is."""
+        self._console.print(safe(text))
+
+    @contextmanager
+    def silence(self) -> Generator[None]:
+        """While a person types, nothing is drawn over it."""
+        self._status.stop()
+        try:
+            yield
+        finally:
+            if self._console.is_terminal:
+                self._status.start()
 
     def document(self, done: int, total: int, name: str) -> None:
         self._status.update(f"reading documents · {done} of {total} · {safe(name)}")
