@@ -64,6 +64,10 @@ def questions_of(ctx: StandIn, role: str) -> list[str]:
     return [given.question for name, given in ctx.given if name == role]
 
 
+def never(_given: Any) -> Any:
+    return _verdict(False)
+
+
 async def test_alone_each_part_is_worked_on_before_the_whole_is_verified() -> None:
     ctx = run()
     state = await carry_out(ctx, graph)
@@ -86,7 +90,6 @@ async def test_a_part_sees_nothing_of_the_others() -> None:
 
 
 async def test_a_part_has_its_share_of_the_turns() -> None:
-    never: Engine = lambda _given: _verdict(False)
     engines = {"lead": parts("berth costs", "ways to pay"), "verifier": never}
     ctx = run(budget=Budget(turns=6), engines=engines)
     await carry_out(ctx, graph)

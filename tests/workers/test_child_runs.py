@@ -9,14 +9,18 @@ import pytest
 
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
+from offing.core.step import StepKind
+from offing.services.library import Upload, ingest_uploads
 from offing.services.runs import RunRequest, cancel, pause, resume
 from offing.storage import reports, runs
 from offing.storage.runs import RunRow
+from tests.chaos.library import DOCUMENTS
 from tests.workers.collecting import Sql
 from tests.workers.conftest import Platform, Standing
 from tests.workers.families import asking
 from tests.workers.test_protocol import slow
 
+PARTS = "Why do lighthouses flash, and how does a Fresnel lens save light and glass?"
 TWO = asking({"question": "one", "turns": 2}, {"question": "two", "turns": 3})
 LONG = asking({"question": "one"}, {"question": "two"})
 
@@ -157,6 +161,25 @@ async def test_who_may_start_none_is_told_why_and_works_alone(standing: Platform
     many = asking(*({"question": str(n)} for n in range(17)))
     crowd = await begun(standing, many, budget=Budget(turns=200))
     assert (await said(standing, crowd.id))[0] == "alone: A run may start 16 others."
+
+
+async def test_a_research_team_cites_what_its_runs_found(standing: Platform, rows: Sql) -> None:
+    documents = [Upload(name, text.encode()) for name, text in DOCUMENTS.items()]
+    await ingest_uploads(standing.database, standing.tenant, documents)
+    run = await standing.submit(RunRequest(PARTS, graph="research_team", budget=Budget(turns=24)))
+    ended = await standing.ended(run.id)
+    children = [await standing.run(child) for child in children_of(rows, run.id)]
+    assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ANSWERED)
+    assert {c.graph for c in children} == {"agentflow"}
+    assert len(children) >= 2
+    assert ended.spent.turns == sum(c.spent.turns for c in children)
+    async with standing.database.transaction(standing.tenant) as connection:
+        report = await reports.latest(connection, run.id)
+    assert report is not None
+    assert len(report.citations) >= 2
+    assert all(sentence.supported for sentence in report.sentences())
+    used = [s.payload["tool"] for s in await standing.steps(run.id) if s.kind is StepKind.TOOL]
+    assert used == ["child_run"] * len(children)
 
 
 async def test_erasing_a_thread_erases_what_its_runs_started(standing: Platform, rows: Sql) -> None:
