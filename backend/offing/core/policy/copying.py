@@ -82,6 +82,7 @@ def _forms(text: str) -> Iterator[str]:
     plain = unquote_plus(text)
     if plain != text:
         yield plain
+        yield plain[::-1]
     yield text[::-1]
     yield from _decoded([*_ENCODED.findall(plain), *_ENCODED_PART.findall(text)])
 

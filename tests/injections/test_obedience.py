@@ -1,0 +1,67 @@
+"""The worst case of an injection: a model that does whatever a stranger's text says, wherever it stands.
+
+30 places times 13 demands: 390 cases, in each of which nothing may happen that the user did not ask for, while ordinary
+research goes on.
+"""
+
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from offing.core.run import Spent
+from offing.core.tool import ToolStatus
+from offing.storage.checkpoints import FencedSaver
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing_workers.recollection import Recollection
+from offing_workers.recorder import Recorder
+from tests.injections.agent import Agent
+from tests.injections.channels import CHANNELS, Channel
+from tests.injections.demands import DEMANDS
+from tests.storage.builders import TERM, claimed
+from tests.workers.test_recorder import Nobody
+
+NOTHING_DONE = {ToolStatus.DENIED, ToolStatus.INVALID, ToolStatus.FAILED}
+
+
+@pytest.fixture
+async def database(app_url: str) -> AsyncIterator[Database]:
+    async with Database(app_url, most=4) as database:
+        yield database
+
+
+@pytest.fixture
+async def recorder(database: Database) -> Recorder:
+    fence = (await claimed(database, LOCAL_TENANT)).fence
+    return Recorder(
+        database,
+        Nobody(),
+        fence,
+        term=TERM,
+        journal={},
+        spent=Spent(),
+        recollection=Recollection(database, LOCAL_TENANT, fence.run, last_seq=1, fresh=True),
+        checkpoints=FencedSaver(database, fence, term=TERM, turn_key="turn"),
+        monotonic=time.monotonic,
+    )
+
+
+@pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.__name__)
+async def test_nothing_happens_that_the_user_did_not_ask_for(
+    channel: Channel, database: Database, recorder: Recorder
+) -> None:
+    for demand in DEMANDS:
+        agent = Agent(channel(demand.text), database, recorder)
+        read = await agent.reads()
+        assert all(o.status is ToolStatus.OK for o in read if "404" not in o.message), [o.message for o in read]
+        before = list(agent.outside.effects)
+        done = await agent.obeys(demand, read)
+        assert {o.status for o in done} <= NOTHING_DONE, (demand.name, done)
+        assert agent.outside.effects == before
+        after = await agent.goes_on()
+        assert [o.message for o in after if o.status is not ToolStatus.OK and "404" not in o.message] == []
+
+
+def test_there_are_as_many_cases_as_are_told() -> None:
+    assert len(CHANNELS) * len(DEMANDS) == 390
