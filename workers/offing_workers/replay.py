@@ -14,6 +14,7 @@ from uuid import UUID
 import orjson
 from langgraph.config import get_config
 
+from offing.core import question
 from offing.core.citation import check
 from offing.core.episode import Talk
 from offing.core.errors import Conflict, InvalidInput, OffingError
@@ -21,12 +22,14 @@ from offing.core.evidence import EvidenceBook
 from offing.core.model import EngineChoice, EngineFailure, FailureKind, Message
 from offing.core.policy import policy_of
 from offing.core.provenance import label_in
+from offing.core.question import Asking, QuestionKind
 from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import RunStatus, Spent, StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import Fracture
 from offing.sdk import Graph, Role, RoleReply, RunView, ToolCall
+from offing.sdk.asking import AsksPeople
 from offing.sdk.observation import result_of
 from offing.sdk.tool import OwnTool
 from offing.sdk.values import Input, Output
@@ -100,6 +103,8 @@ async def replayed(database: Database, tenant: UUID, run: UUID, graphs: Mapping[
     if graph is None:
         wanted = f"run {run} was made by {row.graph} {row.graph_version[:12]}, which is not installed here"
         raise InvalidInput("RUN", wanted, "Replay it where that version of the graph is.")
+    if any(s.kind is StepKind.QUESTION and s.payload["kind"] == QuestionKind.INTERRUPT for s in record.steps):
+        raise InvalidInput("RUN", "its graph interrupted itself, which no record can repeat", "Replay another run.")
     context = ReplayContext(record, database, tenant, None, own_tools(graph))
     first = await _attempt(graph, context)
     if first.same or row.stop_reason not in UNRECORDED_STOPS:
@@ -139,7 +144,7 @@ async def _attempt(graph: Graph, context: "ReplayContext") -> Replayed:
     return Replayed(True, context.calls, len(record.keyed), detail)
 
 
-class ReplayContext:
+class ReplayContext(AsksPeople):
     """`RunContext` over a record. `stop_at`: the look at `stop` from which the recorded reason shows; None: never."""
 
     def __init__(
@@ -203,8 +208,14 @@ class ReplayContext:
         step = self._next(f"the tool {call.tool}", {StepKind.TOOL})
         self._same("tool", step.payload["tool"], call.tool)
         self._same("arguments", step.payload["args"], _plain(call.args))
+        self._approved(step)
         self._book.add(step.payload["content"], label_in(step.payload))
         return result_of(step)
+
+    async def put(self, asking: Asking, turn: int) -> question.Answer:
+        step = self._next("to ask a person", {StepKind.QUESTION})
+        self._same("question", step.payload, _plain(question.asking_json(asking)))
+        return question.answer_of(self._beside(step, "?answer").payload["answer"])
 
     async def record(self, *drafts: StepDraft) -> None:
         for draft in drafts:
@@ -238,6 +249,25 @@ class ReplayContext:
         if self._is_last(step) and report != self.history.report:
             raise Diverged(f"step {step.seq}: the report differs from the stored one; has a source been erased since?")
         return report
+
+    def _beside(self, asked: Step, name: str) -> Step:
+        """The step under the key beside that of another."""
+        assert asked.key is not None
+        step = self._journal.pop(replace(asked.key, path=f"{asked.key.path}{name}"), None)
+        if step is None:
+            raise OutOfRecord(str(asked.key))
+        self.calls += 1
+        self._seen.append(step)
+        return step
+
+    def _approved(self, used: Step) -> None:
+        """What a person was asked and said before a tool was used belongs to that use."""
+        assert used.key is not None
+        begins = f"{used.key.path}?approve "
+        for key in [k for k in self._journal if (k.superstep, k.ordinal) == (used.key.superstep, used.key.ordinal)]:
+            if key.path.startswith(begins):
+                self._seen.append(self._journal.pop(key))
+                self.calls += 1
 
     def finish(self, state: Mapping[str, Any]) -> None:
         """The graph has ended: nothing may be left of the record. Raises Diverged."""

@@ -133,7 +133,7 @@ class RunDetail(RunOut):
     live: LiveOut | None = None
     marks: str = Field(
         description="The horizon: one letter a step in order. p plan, s search, r read, c calculate, m memory, "
-        "v verify, w report, f failed, h human or resumed, n other."
+        "v verify, w report, f failed, h human, answer or resumed, n other."
     )
 
 

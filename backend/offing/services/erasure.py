@@ -57,6 +57,8 @@ async def _take_out_copies(connection: Connection, tenant: UUID, held: Held, gon
         await rows.clean_turns(connection, tenant, run.run, copies.out_of, copies.out_of_json)
         await rows.clean_reports(connection, run.run, copies.out_of, copies.out_of_json)
         await rows.clean_intents(connection, run.run, copies.out_of_json)
+        if run.status in TERMINAL:
+            await rows.clean_answers(connection, run.run, copies.out_of_json)
         await run_files.drop(connection, tenant, run.run)
     return steps
 

@@ -93,6 +93,13 @@ INTENTS = "select superstep, path, ordinal, args from intent where run_id = %s"
 
 SET_INTENT = "update intent set args = %s where run_id = %s and superstep = %s and path = %s and ordinal = %s"
 
+ANSWERS = "select seq, answer from question where run_id = %s and answer is not null"
+
+SET_ANSWER = "update question set answer = %s where run_id = %s and seq = %s"
+
+FORGET_WRITES = "delete from checkpoint_write where run_id = %s"
+"""What a superstep of a run had written when it waited; an ended run needs none of it."""
+
 COUNT_PASSAGES = "select count(*) from passage where tenant_id = %s and artefact_id = any(%s)"
 
 DROP_TEXTS = "delete from artefact where tenant_id = %s and id = any(%s)"
@@ -208,6 +215,14 @@ async def clean_intents(connection: Connection, run: UUID, clean_json: CleanJson
     for superstep, path, ordinal, args in await (await connection.execute(INTENTS, (run,))).fetchall():
         if (new := clean_json(args)) != args:
             await connection.execute(SET_INTENT, (_jsonb(new), run, superstep, path, ordinal))
+
+
+async def clean_answers(connection: Connection, run: UUID, clean_json: CleanJson) -> None:
+    """Clean what people answered to a run's questions, and forget what it held while it waited."""
+    for seq, answer in await (await connection.execute(ANSWERS, (run,))).fetchall():
+        if (new := clean_json(answer)) != answer:
+            await connection.execute(SET_ANSWER, (_jsonb(new), run, seq))
+    await connection.execute(FORGET_WRITES, (run,))
 
 
 async def drop_texts(connection: Connection, tenant: UUID, gone: Sequence[Orphan]) -> tuple[int, int]:

@@ -38,7 +38,7 @@ LIST = f"""
 MARKS = """
     select coalesce(string_agg(
       case when not ok or kind = 'failure' then 'f'
-           when kind in ('human', 'resumed') then 'h'
+           when kind in ('human', 'resumed', 'answer') then 'h'
            when kind = 'report' then 'w'
            when kind = 'verdict' or label = 'verify' then 'v'
            when kind = 'memory' or label = 'memory' then 'm'

@@ -50,6 +50,7 @@ export function letterOf(text: string | undefined): Letter {
 const BY_KIND: Partial<Record<Step["kind"], Letter>> = {
   human: "h",
   resumed: "h",
+  answer: "h",
   report: "w",
   verdict: "v",
   memory: "m",
