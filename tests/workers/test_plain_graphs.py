@@ -13,12 +13,16 @@ from tests.workers.conftest import Platform, Standing
 from tests.workers.plain_runs import answer_of, model_calls, prompts, report_of, started, turns_of
 from tests.workers.plain_scripts import GRAPHS, PLAYS, REACT, REVIEW, SUPERVISOR, Play, calls, says
 
-STANDING = {"OFFING_GRAPHS": GRAPHS}
+STANDING = {"OFFING_GRAPHS": GRAPHS, "OFFING_SLICE_TURNS": "2"}
+"""Slices that are shorter than any of the runs, so that each goes on from its checkpoints."""
 
 
+@pytest.mark.parametrize("durability", ["sync", "exit"])
 @pytest.mark.parametrize("play", PLAYS, ids=lambda play: play.graph)
-async def test_a_graph_runs_as_it_was_written_and_trains_by_imitation(play: Play, standing: Platform) -> None:
-    run = await started(standing, play.request())
+async def test_a_graph_runs_as_it_was_written_and_trains_by_imitation(
+    play: Play, durability: str, standing: Platform
+) -> None:
+    run = await started(standing, replace(play.request(), durability=durability))
     ended = await standing.ended(run.id)
     steps, turns = await standing.steps(run.id), await turns_of(standing, run.id)
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ANSWERED), ended.error

@@ -103,6 +103,9 @@ async def replayed(database: Database, tenant: UUID, run: UUID, graphs: Mapping[
     if graph is None:
         wanted = f"run {run} was made by {row.graph} {row.graph_version[:12]}, which is not installed here"
         raise InvalidInput("RUN", wanted, "Replay it where that version of the graph is.")
+    if graph.plain is not None:
+        problem = "its graph is written for LangGraph alone, and what its own functions did is not on record"
+        raise InvalidInput("RUN", problem, "Replay a run of a graph that knows the SDK.")
     if any(s.kind is StepKind.QUESTION and s.payload["kind"] == QuestionKind.INTERRUPT for s in record.steps):
         raise InvalidInput("RUN", "its graph interrupted itself, which no record can repeat", "Replay another run.")
     context = ReplayContext(record, database, tenant, None, own_tools(graph))

@@ -10,6 +10,7 @@ from typing import Any
 
 from offing.core.blocks import plain
 from offing.core.model import Message
+from offing.sdk.native import NativeChat
 from offing.sdk.role import Role
 
 MOST = 20_000
@@ -39,7 +40,8 @@ def advised(role: Role[Any, Any], advice: Advice) -> Role[Any, Any]:
     if not advice.text:
         return role
     forms = tuple(replace(form, render=_told(form.render, advice)) for form in role.forms)
-    return replace(role, render=_told(role.render, advice), forms=forms)
+    native = role.native and replace(role.native, chat=_told_natively(role.native.chat, advice))
+    return replace(role, render=_told(role.render, advice), forms=forms, native=native)
 
 
 def with_advice(messages: tuple[Message, ...], advice: Advice) -> tuple[Message, ...]:
@@ -58,6 +60,28 @@ def with_advice(messages: tuple[Message, ...], advice: Advice) -> tuple[Message,
 
 def _told(render: Render, advice: Advice) -> Render:
     return lambda given: with_advice(render(given), advice)
+
+
+def _told_natively(chat: Callable[[Any], NativeChat], advice: Advice) -> Callable[[Any], NativeChat]:
+    """The same for a provider's own chat: the rule ends the instructions, and the notes begin the person's words."""
+
+    def told(given: Any) -> NativeChat:
+        asked = chat(given)
+        first = asked.messages[0] if asked.messages and asked.messages[0]["role"] == "system" else None
+        words = [first["content"], RULE] if first else [RULE]
+        rest = asked.messages[1:] if first else asked.messages
+        system = {"role": "system", "content": "\n\n".join(words)}
+        return replace(asked, messages=(system, *_noted(rest, advice)))
+
+    return told
+
+
+def _noted(messages: tuple[dict[str, Any], ...], advice: Advice) -> tuple[dict[str, Any], ...]:
+    at = next((n for n, message in enumerate(messages) if message["role"] == "user"), None)
+    if at is None:
+        return ({"role": "user", "content": _section(advice)}, *messages)
+    noted = {**messages[at], "content": f"{_section(advice)}\n\n{messages[at]['content']}"}
+    return (*messages[:at], noted, *messages[at + 1 :])
 
 
 def marked(kind: str, text: str) -> str:

@@ -8,6 +8,8 @@ from offing.core.model import Unusable
 from offing.core.tokens import SpanKind
 from offing.langchain import words
 from offing.langchain.dialogue import Call, Chat, Reply, Said, Tool, answer_of, said_in
+from offing.langchain.role import chat_role
+from offing.sdk.advice import RULE, Advice, advised
 
 ADD = Tool(name="add", description="Add.", parameters={"type": "object"})
 CALL = Call(name="add", args={"b": 2, "a": 1})
@@ -116,3 +118,14 @@ def test_an_answer_of_another_run_of_the_thread_has_no_step_here() -> None:
 def test_an_image_is_refused_by_its_kind() -> None:
     with pytest.raises(InvalidInput, match="image_url"):
         said_in([HumanMessage([{"type": "image_url", "image_url": {"url": "x"}}])], "r")
+
+
+def test_a_prompt_library_stands_in_a_providers_chat_as_marked_notes() -> None:
+    role = advised(chat_role("agent"), Advice("lessons@3", "Search first."))
+    assert role.native is not None
+    (system, user) = role.native.chat(chat(Said(role="system", text="Be brief."), QUESTION)).messages
+    assert (system["role"], system["content"]) == ("system", f"Be brief.\n\n{RULE}")
+    assert "Search first." in user["content"]
+    assert user["content"].endswith("1 + 2?")
+    (rule, noted) = role.native.chat(chat(QUESTION)).messages
+    assert (rule["content"], noted["content"]) == (RULE, user["content"])
