@@ -58,6 +58,8 @@ class Own:
     answer: Callable[[Message], Awaitable[Answer]] = field(default=lambda message: _echoed(message))
     on: dict[str, Answer] = field(default_factory=dict[str, Answer])
     """Answers by method that go before the usual ones."""
+    pages: list[list[Message]] = field(default_factory=list[list[Message]])
+    """The list of tools in parts. Empty: it comes whole."""
     streams: bool = False
     """Whether results come as events."""
     asked: list[tuple[str, Message]] = field(default_factory=list[tuple[str, Message]])
@@ -82,11 +84,17 @@ class Own:
                 about = {"name": "own", "version": "1"}
                 return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}
             case "tools/list":
-                return {"tools": self.tools}
+                return self._listed(message)
             case "tools/call":
                 return await self.answer(message)
             case _:
                 return Wrong("no such method", -32601)
+
+    def _listed(self, message: Message) -> Message:
+        if not self.pages:
+            return {"tools": self.tools}
+        at = int(message.get("params", {}).get("cursor", "0"))
+        return {"tools": self.pages[at]} | ({"nextCursor": str(at + 1)} if at + 1 < len(self.pages) else {})
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await _head(reader):

@@ -179,14 +179,14 @@ async def _called(session: "ClientSession", secrets: Secrets, tool: str, argumen
     try:
         result = await session.send_request(asked, CallToolResult)
     except MCPError as error:
-        if error.code in _ITS_OWN:
+        if error.code in _AMBIGUOUS:
             raise
         return Said(secrets.without(error.message), True, ())
     return _said(result, secrets)
 
 
-_ITS_OWN = frozenset((-32000, -32001, -32603, -32700))
-"""Codes that the library makes up where the wire failed; `Wire.problem` says more."""
+_AMBIGUOUS = frozenset((-32000, -32001, -32600, -32601, -32603, -32700))
+"""Codes that servers send, and that the library makes up where the wire failed: none of their words are taken."""
 
 
 def _said(result: "CallToolResult", secrets: Secrets) -> Said:
@@ -209,7 +209,12 @@ def _said(result: "CallToolResult", secrets: Secrets) -> Said:
 
 def _problem(wire: "Wire", error: Exception) -> str:
     """Nothing of what the server said, and nothing that it was sent."""
-    return wire.problem or f"It does not answer as the protocol asks ({type(_innermost(error)).__name__})."
+    return wire.problem or f"It does not answer as the protocol asks{_coded(error)}."
+
+
+def _coded(error: Exception) -> str:
+    code = getattr(_innermost(error), "code", None)
+    return f" (error {code})" if isinstance(code, int) else ""
 
 
 def _innermost(error: Exception) -> Exception:
@@ -224,7 +229,7 @@ def _load() -> None:
     """Import what takes a second, off the event loop; and keep the library from logging what servers say."""
     for module in ("mcp.client.client", "mcp.client.streamable_http", "offing.mcp.transport"):
         import_module(module)
-    for name in ("mcp", "httpx2", "httpcore2"):
+    for name in ("mcp", "client", "httpx2", "httpcore2"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 

@@ -11,6 +11,7 @@ from http import HTTPStatus
 
 import httpcore
 import httpx2
+import orjson
 
 from offing.mcp.secrets import Secrets
 from offing.web.connecting import Barred
@@ -19,6 +20,8 @@ from offing.web.url import Target
 
 LARGEST = 4_000_000
 """Bytes that a server may send in one exchange."""
+MOST_LINES = 4_000
+"""Of events in one exchange: each message costs time, however small it is."""
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 600.0
 """Without a byte; a tool's own limit is narrower."""
@@ -49,6 +52,7 @@ class Wire(httpx2.AsyncBaseTransport):
     problem: str = ""
     """The first thing that went wrong, in a sentence that holds nothing of what the server said."""
     received: int = 0
+    lines: int = 0
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if (request.url.raw_scheme, request.url.raw_host, request.url.raw_path) != self._place():
@@ -84,12 +88,30 @@ class Wire(httpx2.AsyncBaseTransport):
             raise self.refused(problem)
         if problem := _told(answer.status):
             self.problem = self.problem or problem
-        return httpx2.Response(
-            answer.status,
-            headers=[(name, value) for name, value in answer.headers if name.lower() in _TAKEN],
-            stream=_Counted(self, answer),
-            request=request,
-        )
+        headers = [(name, value) for name, value in answer.headers if name.lower() in _TAKEN]
+        events = any(b"event-stream" in value.lower() for name, value in headers if name.lower() == b"content-type")
+        stream = _Counted(self, answer, events)
+        taken = httpx2.Response(answer.status, headers=headers, stream=stream, request=request)
+        if answer.status == HTTPStatus.OK and not events:
+            await self._check(body, taken)
+        return taken
+
+    async def _check(self, asked: bytes, answer: httpx2.Response) -> None:
+        """An answer to a request has its id, and a result or an error: the library waits for ever for one that has not.
+
+        Raises Refusal.
+        """
+        wanted = orjson.loads(asked).get("id") if asked else None
+        try:
+            found = orjson.loads(await answer.aread())
+        except orjson.JSONDecodeError:
+            found = None
+        finally:
+            await answer.aclose()
+        if wanted is None:
+            return
+        if not isinstance(found, dict) or found.get("id") != wanted or ("result" in found) == ("error" in found):  # pyright: ignore[reportUnknownMemberType]
+            raise self.refused("It does not answer as the protocol asks.")
 
     def _outgoing(self, request: httpx2.Request, body: bytes) -> httpcore.Request:
         query = self.secrets.query_after("?" in self.target.path)
@@ -118,9 +140,12 @@ class Wire(httpx2.AsyncBaseTransport):
         self.problem = self.problem or problem
         return Refusal(problem)
 
-    def count(self, part: bytes) -> None:
+    def count(self, part: bytes, *, events: bool) -> None:
         """Raises Refusal where a server sends too much."""
         self.received += len(part)
+        self.lines += part.count(b"\n") + part.count(b"\r") if events else 0
+        if self.lines > MOST_LINES:
+            raise self.refused("It sends too many messages.")
         if self.received > LARGEST:
             raise self.refused(f"It sends more than {LARGEST:,} bytes.")
 
@@ -128,13 +153,13 @@ class Wire(httpx2.AsyncBaseTransport):
 class _Counted(httpx2.AsyncByteStream):
     """An answer's body, counted as it comes."""
 
-    def __init__(self, wire: Wire, answer: httpcore.Response) -> None:
-        self._wire, self._answer = wire, answer
+    def __init__(self, wire: Wire, answer: httpcore.Response, events: bool) -> None:
+        self._wire, self._answer, self._events = wire, answer, events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for part in self._answer.aiter_stream():
-                self._wire.count(part)
+                self._wire.count(part, events=self._events)
                 yield part
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
             raise self._wire.refused("It breaks off in the middle of an answer.") from None
