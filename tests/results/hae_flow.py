@@ -45,6 +45,7 @@ COMMON: Mapping[str, Any] = {
 """The recipe without its penalty for keeping a subgoal and without a reference, with the rates of a small model."""
 ARMS: Mapping[str, Mapping[str, Any]] = {
     "hierarchical": {},
+    "released": {"chain": {"advantage": {"name": "hae", "undecided": "release"}}},
     "flat": {
         "chain": {"advantage": {"name": "turn-gae", "gamma": 1.0, "lam": 1.0}},
         "learner": {"critic": {"columns": ("value",)}},
@@ -103,6 +104,9 @@ EXPERIMENT = Experiment(
     "trained as what it came to. Held out: 100 questions of a world that nobody trains on.",
     arms={
         "hierarchical": Arm("hierarchical", "switch, subgoal and action are credited apart, against three critics."),
+        "released": Arm(
+            "hierarchical as released", "a turn that nobody could read is held against the low critic, read elsewhere."
+        ),
         "flat": Arm("flat", "all tokens of a turn have the turn's generalised advantage, against one critic."),
     },
     figures={

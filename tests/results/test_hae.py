@@ -30,7 +30,7 @@ def test_the_real_flow_is_trained_with_critics_by_either_credit(arm: str, tmp_pa
     assert [point.step for point in curve.points] == [0, 1, 2]
     assert set(hae_flow.EXPERIMENT.figures) <= set(curve.points[-1].figures)
     asked = {name for name in curve.points[-1].figures if name.endswith("/asked")}
-    heads = ("value_high", "value_low", "value_term") if arm == "hierarchical" else ("value",)
+    heads = ("value",) if arm == "flat" else ("value_high", "value_low", "value_term")
     assert asked == {f"step_{head}/asked" for head in heads}
     assert hae_flow.read([curve])
 

@@ -27,6 +27,7 @@ COLUMNS = {
     "value_term": np.array((0.26, 0.31, 0.36, 0.41, 0.46, 0.51, 0.56)),
 }
 FAITHFUL = Hae(gamma=0.95, lam_turn=0.9, lam_segment=0.8, standardise=False)
+RELEASED = FAITHFUL.model_copy(update={"undecided": "release"})
 
 
 def one_rollout(turns: Any = TURNS, **more: Any) -> Batch:
@@ -70,13 +71,26 @@ def test_a_copied_subgoal_is_credited_nothing_except_in_the_first_turn_which_ope
 
 def test_an_answer_that_is_an_action_as_a_whole_keeps_and_gets_the_low_stream_alone() -> None:
     batch = one_rollout((OPENS, ("action",) * 4, *TURNS[2:]))
-    token = credited(batch).token
+    token = credited(batch, RELEASED).token
     np.testing.assert_array_equal(token[3:7], credited(one_rollout()).token[5])
 
 
 def test_what_no_role_could_read_goes_on_with_the_segment_and_is_an_action_as_a_whole() -> None:
-    token = credited(one_rollout((*TURNS[:6], ("text",) * 4))).token
+    token = credited(one_rollout((*TURNS[:6], ("text",) * 4)), RELEASED).token
     np.testing.assert_array_equal(token[-4:], credited(one_rollout()).token[-1])
+
+
+def test_what_no_role_could_read_is_held_against_what_its_turns_beginning_is_worth() -> None:
+    found = credited(one_rollout((*TURNS[:6], ("text",) * 4)))
+    np.testing.assert_allclose(found.token[-4:], 1.0 - COLUMNS["value_term"][-1])
+    last_read = 0.95 * COLUMNS["value_term"][-1] - COLUMNS["value_low"][-2]
+    np.testing.assert_allclose(found.token[-5], last_read + 0.95 * 0.9 * found.token[-1])
+
+
+def test_the_low_critic_is_not_taught_by_what_no_role_could_read() -> None:
+    targets = credited(one_rollout((*TURNS[:6], ("text",) * 4))).targets
+    assert np.isnan(targets["value_low"]).tolist() == [False] * 6 + [True]
+    assert not np.isnan(targets["value_term"]).any()
 
 
 def test_masks_are_disjoint_and_a_keeping_turn_has_no_subgoal_mask_whatever_was_written() -> None:

@@ -76,13 +76,21 @@ def _kind(row: Row, place: int) -> str:
 def _walk(rollout: Rollout, paid: PerTurn, values: Values, how: Setting) -> Walk:
     turns = rollout.turns
     begins = [t for t, turn in enumerate(turns) if t == 0 or "subgoal" in _kinds(rollout, turn)]
-    high, low = ([values[head][turn.key] for turn in turns] for head in ("value_high", "value_low"))
+    high = [values["value_high"][turn.key] for turn in turns]
+    low = [values[_low_head(rollout, turn, how)][turn.key] for turn in turns]
     after = [0.0, 0.0]
     if rollout.outcome == "truncated" and how.at_cut == "compat":
         after = [low[-1], high[begins[-1]]]
     if rollout.outcome == "truncated" and how.at_cut == "next-value":
         after = [values["value_after"][rollout.run]] * 2
     return Walk(turns, [paid[turn.key] for turn in turns], [*begins, len(turns)], high, low, after)
+
+
+def _low_head(rollout: Rollout, turn: Turn, how: Setting) -> str:
+    """A turn in which nothing was decided has no low value; it is held against what its beginning is worth."""
+    if {"switch", "subgoal", "kept"} & set(_kinds(rollout, turn)):
+        return "value_low"
+    return "value_term" if how.switch == "release" else "value_high"
 
 
 def _add_low(stream: dict[str, float], rollout: Rollout, walk: Walk, how: Setting) -> None:

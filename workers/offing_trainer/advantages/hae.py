@@ -4,6 +4,7 @@ The only home of which token gets which stream. A turn that holds a new subgoal,
 segment; both are read from the spans, which come from the very parse that the flow acted on.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -32,6 +33,10 @@ class Hae(Options):
     """Each stream by itself, over the turns of the whole batch that have its tokens."""
     targets: Literal["lambda", "one-step"] = "lambda"
     """What critics are asked to say: lambda-returns as released, or one step as in the paper."""
+    undecided: Literal["turn", "release"] = "turn"
+    """What a turn without switch and subgoal, such as one that no role could read, is held against. turn: the critic
+    that is read where every turn begins. release: the low critic, read there too, for such turns alone; what only
+    failures show it, it takes for failed, and they cost nothing."""
 
 
 def hae(options: Hae, given: AdvantageGiven) -> tuple[Advantage, State]:
@@ -43,6 +48,7 @@ def hae(options: Hae, given: AdvantageGiven) -> tuple[Advantage, State]:
     for kind, stream in {ACTION: low, SUBGOAL: high, SWITCH: switch}.items():
         credit = _credit(options, batch, _placed(batch, turns, stream.advantage, 0.0), masks[kind], turns)
         token[masks[kind]] = credit[batch.token_turn[masks[kind]]]
+    low = replace(low, target=np.where(_has_low(options, batch, turns), low.target, np.nan))
     targets = {"value_low": low, "value_high": high} | ({"value_term": switch} if options.switch == "release" else {})
     return Advantage(token, {name: _placed(batch, turns, s.target, np.nan) for name, s in targets.items()}), no_state()
 
@@ -67,9 +73,16 @@ def _walk(options: Hae, batch: Batch, columns: Columns, turns: Places, paid: Flo
     after = np.full(len(turns), np.nan)
     if options.at_cut is AtCut.NEXT_VALUE:
         after = said("value_after", columns["value_after"][owner], cut)
-    low, high = (columns[name][turns] for name in ("value_low", "value_high"))
-    every = np.ones(len(turns), np.bool_)
+    begun = columns["value_term" if options.switch == "release" else "value_high"]
+    low = np.where(_has_low(options, batch, turns), columns["value_low"][turns], begun[turns])
+    high, every = columns["value_high"][turns], np.ones(len(turns), np.bool_)
     return walk_of(owner, begins, paid, said("value_low", low, every), said("value_high", high, asked), cut, after)
+
+
+def _has_low(options: Hae, batch: Batch, turns: Places) -> Bits:
+    """Of each of these turns, whether the low critic is read for it."""
+    decided = has_token(batch, np.isin(batch.kind, (SWITCH, SUBGOAL, KEPT)))[turns]
+    return decided | (options.undecided == "release")
 
 
 def _streams(options: Hae, walk: Walk, given: AdvantageGiven, turns: Places) -> tuple[Stream, Stream, Stream]:
