@@ -103,7 +103,9 @@ test("attached documents are read first, each with its outcome, and the run read
   expect(await screen.findByText("Upload PDF, HTML, Markdown, text or DOCX.")).toBeVisible();
   expect(screen.getByText(/Reads only the 1 document/)).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Ask" }));
-  await waitFor(() => expect(scope).toEqual({ collections: [], sources: [aSource().id], web: false, mcp: [] }));
+  await waitFor(() =>
+    expect(scope).toEqual({ collections: [], sources: [aSource().id], web: false, mcp: [], code: false }),
+  );
 });
 
 test("runs are listed with their state and horizon, and can be searched", async () => {

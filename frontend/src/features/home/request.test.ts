@@ -27,7 +27,7 @@ test("empty limits are no limits, minutes become seconds", () => {
 
 test("attached documents take the place of collections", () => {
   const request = runRequest(draft({ collections: ["papers"], sources: ["x"] }), GRAPHS);
-  expect(request.scope).toEqual({ collections: [], sources: ["x"], web: false, mcp: [] });
+  expect(request.scope).toEqual({ collections: [], sources: ["x"], web: false, mcp: [], code: false });
 });
 
 test("the web is asked for beside the documents, and only when it is chosen", () => {
@@ -36,6 +36,7 @@ test("the web is asked for beside the documents, and only when it is chosen", ()
     sources: [],
     web: true,
     mcp: [],
+    code: false,
   });
   expect(runRequest(draft({ sources: ["x"], web: true }), GRAPHS).scope).toMatchObject({ web: true });
 });

@@ -50,6 +50,7 @@ export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
       sources: [...draft.sources],
       web: draft.web,
       mcp: [...draft.mcp],
+      code: false,
     },
     seed: 0,
   };

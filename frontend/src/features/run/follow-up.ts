@@ -12,7 +12,7 @@ export function followUpRequest(run: Parent, question: string, turns: number): R
     thread_id: run.thread_id,
     engines: run.engines,
     budget: { ...run.budget, turns },
-    scope: { collections: [], sources: [], web: false, mcp: [] },
+    scope: { collections: [], sources: [], web: false, mcp: [], code: false },
     seed: 0,
   };
 }

@@ -730,6 +730,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/family": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Family
+         * @description The runs that a run has started, and the one that started it.
+         */
+        get: operations["get_family"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/files": {
         parameters: {
             query?: never;
@@ -1709,6 +1729,52 @@ export interface components {
             /** Runs */
             runs: string[];
         };
+        /**
+         * ChildOut
+         * @description A run that another one started. It is a run like any: read it, follow it, cancel it by its id.
+         * @example {
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "ended_at": "2026-11-21T09:00:04Z",
+         *       "graph": "agentflow",
+         *       "id": "019aa6f0-3c1e-7b50-8d1f-2f6a1f6f2a11",
+         *       "question": "How does undici reuse connections?",
+         *       "status": "done",
+         *       "stop_reason": "answered",
+         *       "turns": 3,
+         *       "waiting_for": null
+         *     }
+         */
+        ChildOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Ended At
+             * @description null: it has not ended.
+             */
+            ended_at: string | null;
+            /** Graph */
+            graph: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Question */
+            question: string;
+            status: components["schemas"]["RunStatus"];
+            /** @description null: it has not ended. */
+            stop_reason: components["schemas"]["StopReason"] | null;
+            /** Turns */
+            turns: number;
+            /**
+             * Waiting For
+             * @description null: it waits for nothing but a worker.
+             */
+            waiting_for: string | null;
+        };
         /** CitationOut */
         CitationOut: {
             /**
@@ -1758,6 +1824,42 @@ export interface components {
              * @description Empty: sources that were uploaded one by one.
              */
             name: string;
+        };
+        /**
+         * Condition
+         * @description What one argument must be. All that is given here must hold.
+         */
+        Condition: {
+            /** Arg */
+            arg: string;
+            /** Glob */
+            glob?: string | null;
+            /** Host */
+            host?: string[] | null;
+            /**
+             * Items
+             * @default false
+             */
+            items: boolean;
+            /** Max Length */
+            max_length?: number | null;
+            /** Maximum */
+            maximum?: number | null;
+            /** Min Length */
+            min_length?: number | null;
+            /** Minimum */
+            minimum?: number | null;
+            /** One Of */
+            one_of?: (string | number | boolean | null)[] | null;
+            /**
+             * Optional
+             * @default false
+             */
+            optional: boolean;
+            /** Path */
+            path?: string | null;
+            /** Regex */
+            regex?: string | null;
         };
         /**
          * EngineChoice
@@ -2063,6 +2165,37 @@ export interface components {
             text: string;
         };
         /**
+         * FamilyOut
+         * @example {
+         *       "children": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "ended_at": "2026-11-21T09:00:04Z",
+         *           "graph": "agentflow",
+         *           "id": "019aa6f0-3c1e-7b50-8d1f-2f6a1f6f2a11",
+         *           "question": "How does undici reuse connections?",
+         *           "status": "done",
+         *           "stop_reason": "answered",
+         *           "turns": 3,
+         *           "waiting_for": null
+         *         }
+         *       ],
+         *       "parent": null
+         *     }
+         */
+        FamilyOut: {
+            /**
+             * Children
+             * @description Runs that this one started, in the order of its asking.
+             */
+            children: components["schemas"]["ChildOut"][];
+            /**
+             * Parent
+             * @description The run that started this one. null: a person asked for it.
+             */
+            parent: string | null;
+        };
+        /**
          * FileList
          * @example {
          *       "items": [
@@ -2160,6 +2293,18 @@ export interface components {
              * @description Money of one run. null: the daily cap alone.
              */
             usd?: number | null;
+        };
+        /**
+         * Given
+         * @description Where an argument of a substitute comes from: `of`, an argument of the call, or a fixed `value`.
+         */
+        Given: {
+            /** Arg */
+            arg: string;
+            /** Of */
+            of?: string | null;
+            /** Value */
+            value?: string | number | boolean | null;
         };
         /**
          * GraphOut
@@ -3174,6 +3319,17 @@ export interface components {
             weight: number;
         };
         /**
+         * Policy
+         * @description All rules of a run. Without rules nothing is allowed.
+         */
+        Policy: {
+            /**
+             * Rules
+             * @default []
+             */
+            rules: components["schemas"]["Rule"][];
+        };
+        /**
          * PolicyOut
          * @description A policy version: immutable but for its state.
          * @example {
@@ -3844,6 +4000,57 @@ export interface components {
             next: string | null;
         };
         /**
+         * Rule
+         * @description What happens to calls of one tool.
+         */
+        Rule: {
+            /**
+             * Copies
+             * @default false
+             */
+            copies: boolean;
+            /**
+             * Effect
+             * @default allow
+             * @enum {string}
+             */
+            effect: "allow" | "ask" | "replace" | "forbid";
+            instead?: components["schemas"]["Substitute"] | null;
+            /**
+             * Message
+             * @default
+             */
+            message: string;
+            /** Most */
+            most?: number | null;
+            /** Most Bytes */
+            most_bytes?: number | null;
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /**
+             * Others
+             * @default false
+             */
+            others: boolean;
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            /** Tainted */
+            tainted?: boolean | null;
+            /** Tool */
+            tool: string;
+            /**
+             * When
+             * @default []
+             */
+            when: components["schemas"]["Condition"][];
+        };
+        /**
          * RunDetail
          * @example {
          *       "budget": {
@@ -3924,7 +4131,7 @@ export interface components {
             live?: components["schemas"]["LiveOut"] | null;
             /**
              * Marks
-             * @description The horizon: one letter a step in order. p plan, s search, r read, c calculate, m memory, v verify, w report, f failed, h human or resumed, n other.
+             * @description The horizon: one letter a step in order. p plan, s search, r read, c calculate, m memory, v verify, w report, f failed, h human, answer or resumed, n other.
              */
             marks: string;
             /** Question */
@@ -4026,6 +4233,8 @@ export interface components {
              * @description An earlier thread, for a follow-up. null: a new one.
              */
             thread_id?: string | null;
+            /** @description What its tools may do, rule by rule. null: the default for its scope. */
+            tool_policy?: components["schemas"]["Policy"] | null;
         };
         /**
          * RunOut
@@ -4557,6 +4766,19 @@ export interface components {
          * @enum {string}
          */
         StopReason: "answered" | "nothing_found" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "asked_to_write" | "cancelled" | "graph_error" | "no_progress";
+        /**
+         * Substitute
+         * @description The call that is made instead. It is judged by the same policy, and is not replaced again.
+         */
+        Substitute: {
+            /**
+             * Args
+             * @default []
+             */
+            args: components["schemas"]["Given"][];
+            /** Tool */
+            tool: string;
+        };
         /**
          * TaskChoice
          * @description Which tasks: exactly one of these.
@@ -8628,6 +8850,85 @@ export interface operations {
                 };
             };
             /** @description There is no such run, or it has no report yet. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_family: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FamilyOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
             404: {
                 headers: {
                     [name: string]: unknown;

@@ -1,0 +1,72 @@
+"""Submitting a run with a tool policy of one's own."""
+
+from typing import Any
+
+from offing.core.policy import default_policy, policy_hash, policy_of
+from tests.api.conftest import Api
+
+BODY = {"question": "Why is the sea salt?", "graph": "quiet", "scope": {"web": True}}
+DOCS_ONLY: dict[str, Any] = {
+    "rules": [
+        {
+            "tool": "fetch_page",
+            "when": [{"arg": "url", "host": ["*.example.org"]}, {"arg": "start"}, {"arg": "length"}],
+            "most": 5,
+        },
+        {"tool": "fetch_page", "effect": "ask", "others": True, "tainted": True, "reason": "It has read pages."},
+    ]
+}
+
+
+async def test_a_run_is_stored_with_the_policy_that_it_was_submitted_with(api: Api) -> None:
+    made = await api.http.post("/api/v1/runs", json=BODY | {"tool_policy": DOCS_ONLY})
+    assert made.status_code == 201, made.text
+    policy = policy_of(DOCS_ONLY)
+    stored, its_hash = await stored_policy(api, made.json()["id"])
+    assert policy is not None
+    assert (policy_of(stored), its_hash) == (policy, policy_hash(policy))
+
+
+async def test_a_run_without_one_has_the_default_for_its_scope(api: Api) -> None:
+    made = await api.http.post("/api/v1/runs", json=BODY)
+    stored, _ = await stored_policy(api, made.json()["id"])
+    assert policy_of(stored) == default_policy(web=True)
+
+
+async def test_what_is_wrong_with_a_policy_is_said_with_its_place_and_a_remedy(api: Api) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"tool": "launch_missiles", "others": True}, "tool_policy.rules.0.tool"),
+        ({"tool": "calculate", "when": [{"arg": "formula"}]}, "tool_policy.rules.0.when.0.arg"),
+        ({"tool": "calculate"}, "tool_policy.rules.0.when"),
+        ({"tool": "web_search", "others": True}, "tool_policy.rules.0.when"),
+        ({"tool": "calculate", "others": True, "most": 0}, "tool_policy.rules.0.most"),
+        ({"tool": "calculate", "effect": "maybe"}, "tool_policy.rules.0.effect"),
+        ({"tool": "calculate", "when": [{"arg": "expression", "regex": "(a+"}]}, "tool_policy.rules.0.when.0.regex"),
+        ({"tool": "calculate", "when": [{"arg": "expression", "glob": "*" * 9}]}, "tool_policy.rules.0.when.0.glob"),
+    ]
+    for rule, field in cases:
+        response = await api.http.post("/api/v1/runs", json=BODY | {"tool_policy": {"rules": [rule]}})
+        assert response.status_code == 422, rule
+        assert response.json()["field"] == field, response.text
+        assert response.json()["remedy"], rule
+
+
+async def test_a_tool_that_the_scope_does_not_ask_for_is_none_that_the_run_has(api: Api) -> None:
+    body = BODY | {"scope": {}, "tool_policy": DOCS_ONLY}
+    response = await api.http.post("/api/v1/runs", json=body)
+    assert (response.status_code, response.json()["field"]) == (422, "tool_policy.rules.0.tool")
+
+
+async def test_another_policy_is_another_request_under_an_idempotency_key(api: Api) -> None:
+    key = {"Idempotency-Key": "policy"}
+    first = await api.http.post("/api/v1/runs", json=BODY, headers=key)
+    other = await api.http.post("/api/v1/runs", json=BODY | {"tool_policy": DOCS_ONLY}, headers=key)
+    assert (first.status_code, other.status_code) == (201, 409)
+
+
+async def stored_policy(api: Api, run: str) -> tuple[Any, str]:
+    async with api.database.transaction(api.tenant) as connection:
+        found = await connection.execute("select policy, policy_sha256 from run where id = %s", (run,))
+        row = await found.fetchone()
+    assert row is not None
+    return row[0], row[1]
