@@ -13,6 +13,7 @@ from offing.api.routes import (
     batches,
     evaluations,
     events,
+    families,
     files,
     jobs,
     learning,
@@ -69,7 +70,7 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
 def _install_routes(app: FastAPI) -> None:
     known = APIRouter(dependencies=[Depends(authenticated)], responses=GUARDED)
     training = (tasks, batches, policies, evaluations, trajectory_routes, jobs, learning)
-    for part in (runs, files, questions, events, reports, threads, library, *training, session, platform):
+    for part in (runs, families, files, questions, events, reports, threads, library, *training, session, platform):
         known.include_router(part.router)
     app.include_router(known, prefix=PREFIX)
     app.include_router(platform.health, prefix=PREFIX, responses=OPEN)

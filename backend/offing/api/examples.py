@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from offing.api import jobs, learning, questions, standing, training
+from offing.api import families, jobs, learning, questions, standing, training
 
 RUN = "01980000-0000-7000-8000-00000000000a"
 THREAD = "01980000-0000-7000-8000-00000000000b"
@@ -280,6 +280,8 @@ EXAMPLES: dict[str, Example] = {
     "CancelIn": {"mode": "write"},
     "FileList": {"items": [FILE]},
     "FileOut": FILE,
+    "ChildOut": families.EXAMPLE["children"][0],
+    "FamilyOut": families.EXAMPLE,
     "QuestionOut": questions.EXAMPLE,
     "QuestionList": {"items": [questions.EXAMPLE]},
     "AnswerIn": {"verdict": "edited", "steps": ["Read what Pool does"], "comment": "Leave the search out."},

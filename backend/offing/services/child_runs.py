@@ -20,6 +20,7 @@ from offing.sdk import Graph
 from offing.sdk.children import ChildRequest
 from offing.services.runs import ended_step
 from offing.storage import child_runs, runs, steps
+from offing.storage.child_runs import ChildRow
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow
 
@@ -39,6 +40,14 @@ class ChildDiverged(OffingError):
     """A node that runs again asks for another child than the one that it made under the same key."""
 
     code = "child_diverged"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Who started a run, and whom it started."""
+
+    parent: UUID | None
+    children: tuple[ChildRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +224,14 @@ async def _stored(connection: Connection, fence: Fence, row: RunRow, key: CallKe
     said = {"question": child.question, "graph": child.graph, "parent": str(row.id)}
     await steps.append_unowned(connection, run.id, [StepDraft(StepKind.QUEUED, child.question, said)])
     return run
+
+
+async def family(database: Database, tenant: UUID, run: UUID) -> Family:
+    """Raises NotFound."""
+    async with database.transaction(tenant) as connection:
+        row = await runs.by_id(connection, run)
+        parent = await child_runs.parent_of(connection, row.id)
+        return Family(parent, tuple(await child_runs.family(connection, row.id)))
 
 
 async def drop_forsaken(database: Database, most: int = 100) -> None:

@@ -5,6 +5,7 @@ The only home of the table `child_run`. Knows neither budgets nor policies.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -81,8 +82,8 @@ class ChildRow:
     stop_reason: StopReason | None
     waiting_for: str | None
     turns: int
-    created_at: Any
-    ended_at: Any
+    created_at: datetime
+    ended_at: datetime | None
 
 
 async def hold(connection: Connection, fence: Fence, term: float) -> None:

@@ -7,6 +7,7 @@ import { Evidence } from "@/features/report/evidence";
 import { FoundSoFar } from "@/features/report/found-so-far";
 import { NoReport } from "@/features/report/no-report";
 import { ReportView } from "@/features/report/report-view";
+import { Family } from "@/features/run/family";
 import { HorizonPanel } from "@/features/run/horizon-panel";
 import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
@@ -111,7 +112,12 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
       <div className="run-scroll" ref={setPage}>
         <RunHeader
           run={run}
-          thread={<ThreadTrail run={run} />}
+          thread={
+            <>
+              <ThreadTrail run={run} />
+              <Family run={run} />
+            </>
+          }
           controls={<RunControls run={run} hasReport={report !== null} />}
         />
         <HorizonPanel

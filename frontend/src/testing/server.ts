@@ -32,6 +32,7 @@ export const server = setupServer(
   http.get(at("/runs/:id/steps/:seq"), ({ params }) =>
     HttpResponse.json({ ...aStep(Number(params.seq)), payload: {} }),
   ),
+  http.get(at("/runs/:id/family"), () => HttpResponse.json({ parent: null, children: [] })),
   http.get(at("/runs/:id/questions"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport())),
   http.get(at("/runs/:id/ratings"), () => HttpResponse.json([])),
