@@ -72,10 +72,16 @@ OF_KINDS = f"select {COLUMNS} from step where run_id = %s and kind = any(%s) and
 MESSAGES = f"select {COLUMNS} from step where run_id = %s and kind = 'human' and seq > %s order by seq"
 
 TOOLS_USED = """
-    select payload->>'tool', count(*) from step
-     where run_id = %s and kind = 'tool' and payload->>'rule' <> '' group by 1
+    select coalesce(payload->'instead'->>'tool', payload->>'tool'), count(*) from step
+     where run_id = %s and kind = 'tool' and payload->>'rule' <> '' and payload->>'status' <> 'denied' group by 1
 """
-"""Calls that the policy was asked about, by tool."""
+"""Calls that the policy let through, by the tool that ran."""
+
+TOOLS_ANSWERED = """
+    select coalesce(payload->'instead'->>'tool', payload->>'tool'),
+           sum(octet_length((payload->'content')::text))::bigint
+      from step where run_id = %s and kind = 'tool' and payload->>'status' = 'ok' group by 1
+"""
 
 
 class AlreadyRecorded(OffingError):
@@ -165,6 +171,11 @@ async def of_kinds(connection: Connection, run: UUID, kinds: Sequence[StepKind],
 async def tools_used(connection: Connection, run: UUID) -> dict[str, int]:
     """How often each tool was called, for limits on the number of calls."""
     return dict(await (await connection.execute(TOOLS_USED, (run,))).fetchall())
+
+
+async def tools_answered(connection: Connection, run: UUID) -> dict[str, int]:
+    """Bytes of JSON that each tool has answered, for limits on them."""
+    return dict(await (await connection.execute(TOOLS_ANSWERED, (run,))).fetchall())
 
 
 async def messages(connection: Connection, run: UUID, seq: int) -> list[Step]:
