@@ -6,6 +6,7 @@ sees to it that there is a report before there is an end.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -238,7 +239,7 @@ class Slice:
         advice = await prompt_library.advice(connection, row)
         shown = [one.text for one in advice.values()]
         taint = following(self._database, self._recorder, row.question, earlier, shown, fresh=fresh)
-        toolbelt = self._toolbelt(row, used, graph, taint)
+        toolbelt = self._toolbelt(row, used, graph, taint, await self._answered(connection, row))
         return SliceContext(
             RunView(row.id, row.question, earlier, row.budget, row.seed),
             row.engines,
@@ -256,7 +257,17 @@ class Slice:
             advice=advice,
         )
 
-    def _toolbelt(self, row: RunRow, used: Mapping[str, int], graph: Graph, taint: Tainting) -> Toolbelt:
+    async def _answered(self, connection: Connection, row: RunRow) -> Counter[str]:
+        """Bytes that earlier claims were answered, where a rule limits them."""
+        policy = policy_of(row.policy)
+        if self._fresh or policy is None or not policy.counts_bytes:
+            return Counter()
+        own, theirs = await steps.tools_answered(connection, row.id), child_runs.tools_of_children
+        return Counter(own) + Counter(await theirs(connection, row.id, "received"))
+
+    def _toolbelt(
+        self, row: RunRow, used: Mapping[str, int], graph: Graph, taint: Tainting, received: Mapping[str, int]
+    ) -> Toolbelt:
         collections = tuple(row.scope.get("collections", ()))
         sources = tuple(UUID(str(s)) for s in row.scope.get("sources", ()))
         library = library_port(self._database, self._fence.tenant, LibraryScope(collections, sources))
@@ -273,7 +284,8 @@ class Slice:
         tools = {tool.spec.name: tool for tool in known}
         taint.offered(tool.spec for tool in known)
         policy, asker = policy_of(row.policy), self._asker
-        return Toolbelt(tools, policy, scope, self._database, self._recorder, used, taint=taint, approver=asker)
+        told: dict[str, Any] = {"received": received, "taint": taint, "approver": asker}
+        return Toolbelt(tools, policy, scope, self._database, self._recorder, used, **told)
 
     async def _announce(self) -> None:
         """Say that work begins, or begins again after a loss. An ordinary next slice is no news."""
