@@ -4,12 +4,12 @@ The one place where the tool policy is enforced. Never raises for what a tool or
 """
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-import orjson
 from pydantic import BaseModel, ValidationError
 
 from offing.core.errors import InvalidInput, NotFound, Unavailable
@@ -205,8 +205,8 @@ async def _answered(tool: Tool, args: BaseModel, scope: ToolScope) -> ToolOutput
 
 
 def size_of(content: Mapping[str, Any]) -> int:
-    """Bytes of what a tool answered, as JSON in UTF-8."""
-    return len(orjson.dumps(content)) if content else 0
+    """Bytes of what a tool answered, as JSON in UTF-8, spaced as Postgres does it."""
+    return len(json.dumps(content, ensure_ascii=False).encode()) if content else 0
 
 
 def _done(spec: ToolSpec, output: ToolOutput, decision: Decision) -> Outcome:

@@ -174,6 +174,11 @@ class Policy(BaseModel):
         """Tools of which not every call is denied."""
         return frozenset(rule.tool for rule in self.rules if rule.effect != "forbid")
 
+    @property
+    def counts_bytes(self) -> bool:
+        """Whether a rule limits what a tool may answer."""
+        return any(rule.most_bytes is not None for rule in self.rules)
+
     def stored(self) -> dict[str, object]:
         """As JSON, without what is at its default."""
         return self.model_dump(mode="json", exclude_defaults=True)
