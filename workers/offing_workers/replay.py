@@ -173,7 +173,7 @@ class ReplayContext(AsksPeople):
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
         policy = policy_of(self.history.row.policy)
-        allowed = {rule.tool for rule in policy.rules if rule.effect == "allow"} if policy else set[str]()
+        allowed = policy.offered if policy else frozenset[str]()
         scope = self.history.row.scope
         web, code = bool(scope.get("web")), bool(scope.get("code"))
         known = registry(str(scope.get("world", "")), web=web, code=code, own=self._own)
