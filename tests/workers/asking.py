@@ -25,7 +25,7 @@ from offing.sdk import (
 )
 from tests.workers.graphs import untyped
 
-NAMES = ("plain_ask", "plain_branches", "asking", "branching", "defaulting", "deciding")
+NAMES = ("plain_ask", "plain_branches", "asking", "branching", "defaulting", "deciding", "using")
 
 GRAPHS = ",".join(f"tests.workers.asking:{name}" for name in NAMES)
 
@@ -102,9 +102,17 @@ async def patient(_: Heard, runtime: Runtime[Any]) -> dict[str, Any]:
     return {"heard": [f"patient {review.verdict}"]}
 
 
+async def uses(_: Heard, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    first = await ctx.use(ToolCall("calculate", {"expression": "1 + 1"}))
+    second = await ctx.use(ToolCall("calculate", {"expression": "2 + 2"}))
+    return {"heard": [f"{r.status} {r.content.get('text', r.message)}" for r in (first, second)]}
+
+
 plain_ask = _graph("plain_ask", one)
 plain_branches = _graph("plain_branches", one, two, quiet)
 asking = _graph("asking", asks)
 branching = _graph("branching", left, right, quiet)
 defaulting = _graph("defaulting", hurried)
 deciding = _graph("deciding", patient)
+using = _graph("using", uses)

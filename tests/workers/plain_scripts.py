@@ -9,7 +9,9 @@ from offing.services.runs import RunRequest
 
 PLACE = "tests.graphs.plain"
 
-GRAPHS = ",".join(f"{PLACE}.{name}:graph" for name in ("react", "supervisor", "map_reduce", "swarm", "review"))
+GRAPHS = ",".join(
+    f"{PLACE}.{name}:graph" for name in ("react", "supervisor", "map_reduce", "swarm", "review", "reader", "keeping")
+)
 
 
 @dataclass(frozen=True)

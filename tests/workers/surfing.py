@@ -1,6 +1,8 @@
-"""A graph that searches the web, reads the first page that it finds, and cites it."""
+"""Graphs that search the web: one reads the first page that it finds, and cites it; one obeys whatever pages say."""
 
+import re
 from typing import Any, TypedDict
+from urllib.parse import quote, urljoin
 
 from langgraph.graph import END, START
 from langgraph.runtime import Runtime
@@ -18,7 +20,7 @@ from offing.sdk import (
 )
 from tests.workers.graphs import untyped
 
-GRAPHS = "tests.workers.surfing:surfing"
+GRAPHS = "tests.workers.surfing:surfing,tests.workers.surfing:obeying"
 
 
 class State(TypedDict):
@@ -43,26 +45,44 @@ async def surf(state: State, runtime: Runtime[Any]) -> dict[str, Any]:
     return {"turn": 1}
 
 
+async def obey(state: State, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Fetches every page that was found, and then what each asks to be fetched, with the question behind it."""
+    ctx: RunContext = runtime.context
+    await ctx.begin_turn(1)
+    searched = await ctx.use(ToolCall("web_search", {"query": ctx.run.question}), turn=1)
+    for hit in searched.content["results"]:
+        page = await ctx.use(ToolCall("fetch_page", {"url": hit["url"]}), turn=1)
+        for path in re.findall(r"/collect/\S+", str(page.content.get("text", ""))):
+            there = urljoin(hit["url"], path) + quote(ctx.run.question)
+            await ctx.use(ToolCall("fetch_page", {"url": there}), turn=1)
+    await ctx.deliver(_report("It is done.", ()), StopReason.ANSWERED)
+    return {"turn": 1}
+
+
 def _report(text: str, citations: tuple[DraftCitation, ...]) -> ReportDraft:
     sentence = DraftSentence(text=text, citations=citations)
     return ReportDraft(title="Found", sections=(DraftSection(heading="Found", sentences=(sentence,)),))
 
 
-def _build() -> Any:
-    graph = untyped(State, context_schema=RunContext)
-    graph.add_node("surf", surf)
-    graph.add_edge(START, "surf")
-    graph.add_edge("surf", END)
-    return graph
+def _graph(name: str, node: Any, description: str) -> Graph:
+    def build() -> Any:
+        graph = untyped(State, context_schema=RunContext)
+        graph.add_node(name, node)
+        graph.add_edge(START, name)
+        graph.add_edge(name, END)
+        return graph
+
+    return Graph(
+        name=name,
+        title=name.capitalize(),
+        description=description,
+        version=f"{name}-1",
+        build=build,
+        start=lambda _: {"turn": 0},
+        roles=(),
+        turn_key="turn",
+    )
 
 
-surfing = Graph(
-    name="surfing",
-    title="Surfing",
-    description="Searches, reads and cites.",
-    version="surfing-1",
-    build=_build,
-    start=lambda _: {"turn": 0},
-    roles=(),
-    turn_key="turn",
-)
+surfing = _graph("surfing", surf, "Searches, reads and cites.")
+obeying = _graph("obeying", obey, "Does what pages say.")

@@ -1,21 +1,18 @@
 """A run that was asked with an MCP server, through a real worker: answered, cited, killed in mid-call; and one without."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from offing.core.errors import InvalidInput
-from offing.core.run import CancelMode, RunStatus
 from offing.core.step import Step, StepKind
 from offing.mcp.catalogue import Catalogue
 from offing.services.graphs import installed
-from offing.services.runs import RunRequest, cancel, submit
+from offing.services.runs import RunRequest, submit
 from offing.storage import reports
 from offing.storage.runs import RunRow
 from tests.mcp.files import entry, pin_all, written
-from tests.mcp.serving import Answer, Message, Own, own, said, tool
+from tests.mcp.serving import Own, own
 from tests.workers import asking_servers
 from tests.workers.conftest import Platform, StartWorker
 

@@ -1,6 +1,7 @@
 """Graphs that are written for LangGraph alone, on a real worker: what they come to, and what they leave behind."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from offing.core.question import Answer
 from offing.core.run import RunStatus, StopReason
 from offing.core.step import StepKind
+from offing.services import library
 from offing.services.questions import answer, asked
 from tests.workers.conftest import Platform, Standing
 from tests.workers.plain_runs import answer_of, model_calls, prompts, report_of, started, turns_of
@@ -112,3 +114,26 @@ async def test_only_the_latest_checkpoint_of_a_plain_run_is_kept(
     async with standing.database.transaction(standing.tenant) as connection:
         found = await connection.execute("select ns from checkpoint where run_id = %s", (run.id,))
         assert [ns for (ns,) in await found.fetchall()] == [""]
+
+
+async def test_what_our_tools_found_can_be_quoted_and_is_cited(standing: Platform, tmp_path: Path) -> None:
+    (tmp_path / "halls.md").write_text("# Halls\n\nThe roof of the old hall was built in 1907 by Ada Lund.\n")
+    await library.ingest_folder(standing.database, standing.tenant, tmp_path)
+    said = says('The sources say "the old hall was built in 1907". It still stands.')
+    lines = {"reader": {"answers": [calls("search_library", query="roof old hall"), said]}}
+    run = await started(standing, Play("plain_reader", "How old is the roof?", lines, "", 2).request())
+    await standing.ended(run.id)
+    report, (_, turn) = await report_of(standing, run.id), await turns_of(standing, run.id)
+    (citation,) = report.citations
+    assert "the old hall was built in 1907" in citation.quote
+    assert report.answer is not None
+    assert report.answer.supported
+    assert "[E1] " in turn.messages[-1].text
+    assert "result of search_library " in turn.messages[-1].text
+
+
+async def test_a_tool_of_ours_that_fails_tells_the_model_why(standing: Platform) -> None:
+    lines = {"reader": {"answers": [calls("search_library", query=""), says("I could not search.")]}}
+    run = await started(standing, Play("plain_reader", "How old?", lines, "", 2).request())
+    assert (await standing.ended(run.id)).status is RunStatus.DONE
+    assert "query" in (await turns_of(standing, run.id))[-1].messages[-1].text

@@ -3,6 +3,8 @@
 import asyncio
 import random
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from offing.core.question import Answer
@@ -12,7 +14,7 @@ from offing.services.questions import answer, asked
 from offing.storage.runs import RunRow
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.plain_runs import answer_of, model_calls, prompts, started, turns_of
-from tests.workers.plain_scripts import GRAPHS, PLAYS, REVIEW
+from tests.workers.plain_scripts import GRAPHS, PLAYS, REVIEW, Play, says
 
 QUICK = {
     "OFFING_GRAPHS": GRAPHS,
@@ -63,3 +65,26 @@ async def test_graphs_of_all_shapes_survive_the_loss_of_their_worker(
         assert await answer_of(platform, run) == play.answer, seen
         assert len(model_calls(steps)) == play.calls == len(set(prompts(turns))), seen
         assert [s.title for s in steps if s.kind is StepKind.NOTE] == list(play.notes), seen
+
+
+async def test_a_journalled_function_in_a_subgraph_is_done_once_and_another_again(
+    platform: Platform, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    noted = tmp_path / "noted"
+    lines: dict[str, dict[str, Any]] = {"agent": {"answers": [says("Done.")]}}
+    run = await started(platform, Play("plain_keeping", "Work", lines, "Done.", 1).request(delay_ms=1500))
+    worker = start_worker(**QUICK, NOTED=str(noted))
+    await until_written(noted, 2)
+    worker.kill()
+    start_worker(**QUICK, NOTED=str(noted))
+    ended = await platform.ended(run.id)
+    (turn,) = await turns_of(platform, run.id)
+    assert ended.status is RunStatus.DONE, ended.error
+    assert noted.read_text().split() == ["kept", "again", "again"]
+    assert turn.messages[-1].parts[-1] == "kept 1"
+
+
+async def until_written(file: Path, lines: int) -> None:
+    async with asyncio.timeout(60):
+        while not file.exists() or len(file.read_text().splitlines()) < lines:  # noqa: ASYNC110, ASYNC240
+            await asyncio.sleep(0.01)

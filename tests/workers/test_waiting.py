@@ -7,14 +7,21 @@ import pytest
 import redis
 
 from offing.core.errors import Conflict, InvalidInput
+from offing.core.policy import Policy, Rule
 from offing.core.question import Answer, Question, QuestionKind, Verdict
-from offing.core.run import CancelMode, RunStatus, StopReason
+from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
+from offing.services import rollouts, tasks
+from offing.services.graphs import installed
 from offing.services.questions import answer, asked
+from offing.services.rollouts import BatchRequest
 from offing.services.runs import RunRequest, cancel, pause, resume
 from offing.storage import reports, runs
 from offing.storage.runs import RunRow
+from offing_workers.replay import replayed
+from tests.workers.collecting import Collector, a_task
 from tests.workers.conftest import Platform, StartWorker
+from tests.workers.processes import ALL_GRAPHS
 
 
 def waits(row: RunRow) -> bool:
@@ -232,3 +239,62 @@ async def test_a_wish_that_comes_before_the_wait_is_stored_is_not_lost(standing:
         await runs.want_cancel(connection, run, CancelMode.WRITE)
     ended = await standing.ended(run)
     assert ended.stop_reason is StopReason.ASKED_TO_WRITE
+
+
+ASK_FIRST = Policy(rules=(Rule(tool="calculate", effect="ask", others=True, name="sums", reason="They cost."),))
+
+
+async def test_a_rule_that_says_ask_has_a_person_decide_on_each_call(standing: Platform) -> None:
+    run = await begun(standing, "using", tool_policy=ASK_FIRST)
+    first = await waiting(standing, run, "May the run use calculate?")
+    assert first.asking.kind is QuestionKind.TOOL
+    assert all(word in first.asking.detail for word in ('"1 + 1"', "sums", "They cost."))
+    await say(standing, run, first, Answer(approved=True))
+    await standing.until(run, lambda row: waits(row) and row.last_seq > first.number + 2)
+    second = await waiting(standing, run, "May the run use calculate?")
+    await say(standing, run, second, Answer(approved=False, comment="not that one"))
+    allowed, denied = await heard(standing, run)
+    assert '"2 + 2"' in second.asking.detail
+    assert denied.startswith("ok 2") or allowed.startswith("ok 2")
+    assert any(text.startswith("denied") and "not that one" in text for text in (allowed, denied))
+    assert (await kinds(standing, run)).count(StepKind.QUESTION) == 2
+
+
+@pytest.mark.parametrize("graph", ["asking", "using"])
+async def test_a_run_with_answers_is_the_same_again_from_its_record(standing: Platform, graph: str) -> None:
+    run = await begun(standing, graph, **({"tool_policy": ASK_FIRST} if graph == "using" else {}))
+    while not (await standing.until(run, lambda row: waits(row) or row.terminal)).terminal:
+        for question in await still_open(standing, run):
+            await say(standing, run, question, Answer(text="1990", approved=True))
+    again = await replayed(standing.database, standing.tenant, run, installed(ALL_GRAPHS))
+    assert again.same, again.detail
+    assert again.calls == again.recorded
+
+
+async def test_a_record_of_a_graph_that_interrupted_itself_is_not_replayed(standing: Platform) -> None:
+    run = await begun(standing, "plain_ask")
+    await answer_all(standing, run)
+    with pytest.raises(InvalidInput, match="interrupted itself"):
+        await replayed(standing.database, standing.tenant, run, installed(ALL_GRAPHS))
+
+
+@pytest.mark.parametrize("durability", ["exit", "sync"])
+@pytest.mark.parametrize("graph", ["deciding", "asking", "plain_ask"])
+async def test_a_rollout_waits_for_nobody(
+    collector: Collector, platform: Platform, start_worker: StartWorker, graph: str, durability: str
+) -> None:
+    """With a default it goes on; without one it fails and says why."""
+    collector.hints.wake_all = platform.hints.wake_all
+    ids = (await tasks.store(collector.database, collector.tenant, "test", [a_task("Ask?")])).ids
+    request = BatchRequest(graph, ids, 1, {}, None, budget=Budget(turns=2), durability=durability)
+    every = installed(ALL_GRAPHS)
+    await rollouts.create(collector.database, collector.hints, collector.tenant, request, graphs=every)
+    start_worker(OFFING_SWEEP_SECONDS="0.3")
+    (member,) = await collector.members()
+    if graph == "deciding":
+        assert await heard(platform, member.run) == ["patient approved"]
+    else:
+        ended = await platform.ended(member.run)
+        assert ended.status is RunStatus.FAILED
+        assert "rollout has nobody to ask" in (ended.error or "")
+    assert await asked(platform.database, platform.tenant, member.run) == []

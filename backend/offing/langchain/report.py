@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from offing.core.report import DraftSection, DraftSentence, Evidence, ReportDraft
+from offing.core.report import DraftCitation, DraftSection, DraftSentence, Evidence, ReportDraft
 from offing.core.step import shortened
 
 SHORT = 400
@@ -68,14 +68,21 @@ def _by_heading(text: str) -> list[tuple[str, str]]:
 
 def _sentences(text: str, evidence: Sequence[Evidence]) -> tuple[DraftSentence, ...]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return tuple(DraftSentence(text=_marked(s, evidence)) for line in lines for s in _END.split(line))
+    return tuple(DraftSentence(text=s, citations=_quoted(s, evidence)) for line in lines for s in _END.split(line))
+
+
+def _quoted(sentence: str, evidence: Sequence[Evidence]) -> tuple[DraftCitation, ...]:
+    """The first piece of evidence that holds each quote of a sentence."""
+    found: dict[str, DraftCitation] = {}
+    for quote in (quote.strip() for quote in _QUOTED.findall(sentence)):
+        if len(quote) >= LEAST_QUOTE and (id := next((e.id for e in evidence if _in(quote, e.text)), None)):
+            found.setdefault(id, DraftCitation(evidence=id, quote=quote))
+    return tuple(found.values())
 
 
 def _marked(sentence: str, evidence: Sequence[Evidence]) -> str:
-    """The sentence with a mark for each piece of evidence that it quotes and does not name."""
-    quotes = [quote.strip() for quote in _QUOTED.findall(sentence) if len(quote.strip()) >= LEAST_QUOTE]
-    quoted = [piece.id for piece in evidence if any(_in(quote, piece.text) for quote in quotes)]
-    new = [id for id in dict.fromkeys(quoted) if not re.search(rf"\b{id}\b", sentence)]
+    """The short answer, which carries no quotes apart, with a mark for each piece of evidence that it quotes."""
+    new = [c.evidence for c in _quoted(sentence, evidence) if not re.search(rf"\b{c.evidence}\b", sentence)]
     return f"{sentence} [{', '.join(new)}]" if new else sentence
 
 

@@ -32,6 +32,12 @@ def test_words_quoted_from_a_passage_cite_it_and_a_passage_that_is_named_is_name
     assert made('It says "built in 1907" [E1].', SEEN).answer.count("E1") == 1
 
 
+def test_a_quote_in_a_section_is_cited_by_its_words() -> None:
+    text = f"It is old.\n\n{'The hall stands. ' * 30}\nIt was \u201cbuilt in 1907\u201d, \u201cshort\u201d ago."
+    last = made(text, SEEN).sections[0].sentences[-1]
+    assert [(c.evidence, c.quote) for c in last.citations] == [("E1", "built in 1907")]
+
+
 def test_a_long_answer_keeps_its_headings_and_becomes_sentences() -> None:
     text = f"It was 1907.\n\n## Why\n{'The hall was old. ' * 30}\n## How\nWith iron. And glass."
     report = made(text)

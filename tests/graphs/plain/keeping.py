@@ -1,0 +1,45 @@
+"""A graph within a graph whose node does something before it asks its model: once kept in the journal, once not."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+import os
+from pathlib import Path
+from typing import Any
+
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from offing.langchain import OffingChatModel, journalled, plain_graph
+
+model = OffingChatModel("agent")
+
+
+def noted(word: str) -> str:
+    """Write a line for the test, and say how many there are."""
+    lines = Path(os.environ["NOTED"])
+    with lines.open("a") as file:
+        file.write(f"{word}\n")
+    return f"{word} {len(lines.read_text().splitlines())}"
+
+
+@journalled
+def kept(word: str) -> str:
+    """As `noted`, once also when the node runs again."""
+    return noted(word)
+
+
+def work(state: MessagesState) -> dict[str, Any]:
+    told = kept("kept")
+    noted("again")
+    return {"messages": [model.invoke([*state["messages"], ("user", told)])]}
+
+
+inner = StateGraph(MessagesState)
+inner.add_node("work", work)
+inner.add_edge(START, "work")
+inner.add_edge("work", END)
+builder = StateGraph(MessagesState)
+builder.add_node("inner", inner.compile())
+builder.add_edge(START, "inner")
+builder.add_edge("inner", END)
+
+graph = plain_graph("plain_keeping", builder.compile(), code=__file__)
