@@ -16,7 +16,7 @@ from offing.mcp.servers import VARIABLE, read_servers
 MOST_SERVERS = 20
 """Of one run."""
 
-Stamp = tuple[tuple[int, int, int] | None, ...]
+Stamp = tuple[tuple[int, ...] | None, ...]
 
 
 @dataclass(slots=True)
@@ -60,9 +60,10 @@ def _usable(known: Mapping[str, Offered], name: str) -> Offered:
     return found
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What differs once a file was written, given away or opened to others. None: there is none."""
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
