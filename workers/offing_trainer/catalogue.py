@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import cast
 
 from offing.core.errors import OffingError
+from offing.services.graphs import in_folders
+from offing.settings import load_settings
 from offing_trainer.seam import Plugin, Seam
 
 ROOMS = ("views", "rewards", "selections", "advantages", "weights", "surrogates", "regularisers")
@@ -35,8 +37,9 @@ def built_in() -> tuple[Plugin, ...]:
 
 
 def offered() -> tuple[Plugin, ...]:
-    """Of other installed packages: an entry point names a plug-in, several, or a module that has them."""
-    return tuple(p for point in entry_points(group=ENTRY_POINTS) for p in _plugins(point.load()))
+    """Of other packages, installed or in folders: an entry point names a plug-in, several, or a module with them."""
+    installed = [point.load() for point in entry_points(group=ENTRY_POINTS)]
+    return tuple(p for offer in (*installed, *in_folders(load_settings(), ENTRY_POINTS)) for p in _plugins(offer))
 
 
 def every() -> Catalogue:

@@ -1,6 +1,7 @@
 """What scores a rollout, each under a name and a version: the rules of `core.scoring`, and a judge with an engine."""
 
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 
 from offing.core.errors import InvalidInput
 from offing.scorers.citation_recall import CitationRecall
@@ -10,13 +11,31 @@ from offing.scorers.rubric_judge import RubricJudge
 from offing.scorers.scorer import Sample, Score, Scorer, Unscored
 from offing.scorers.token_f1 import TokenF1
 
-__all__ = ["Sample", "Score", "Scorer", "Unscored", "named", "registry"]
+__all__ = ["Sample", "Score", "Scorer", "Unscored", "named", "registry", "take"]
+
+GROUP = "offing.scorers"
+"""Entry point group in which other packages offer theirs."""
+
+_taken: dict[str, Scorer] = {}
+"""Those of folders, by name: the latest that this process has loaded."""
 
 
 def registry() -> Mapping[str, Scorer]:
-    """Every scorer by name."""
+    """Every scorer by name. A package's own cannot take the place of one of these."""
     scorers: tuple[Scorer, ...] = (ExactMatch(), TokenF1(), Numeric(), CitationRecall(), RubricJudge())
-    return {scorer.name: scorer for scorer in scorers}
+    offered = {point.name: point.load() for point in entry_points(group=GROUP)}
+    return {scorer.name: scorer for scorer in (*offered.values(), *_taken.values(), *scorers)}
+
+
+def take(offers: Mapping[str, object]) -> None:
+    """Make scorers of a folder known to this process. Raises InvalidInput for what is none."""
+    for name, offer in offers.items():
+        parts = ("name", "version", "asks", "reads_report", "lacks", "check", "score")
+        if any(not hasattr(offer, part) for part in parts):
+            remedy = f"It needs {', '.join(parts)}."
+            raise InvalidInput(GROUP, f"{name} is {type(offer).__name__} and no scorer", remedy)
+        scorer: Scorer = offer  # pyright: ignore[reportAssignmentType]
+        _taken[scorer.name] = scorer
 
 
 def named(name: str) -> Scorer:

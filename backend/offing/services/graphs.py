@@ -10,10 +10,11 @@ from pathlib import Path
 
 import structlog
 
+from offing import scorers
 from offing.core.errors import InvalidInput
 from offing.sdk import Graph
 from offing.sdk.tool import OwnTool
-from offing.services.graph_folders import GRAPHS, TOOLS, Project, kept_version, offered, projects
+from offing.services.graph_folders import GRAPHS, SCORERS, TOOLS, Project, kept_version, offered, projects
 from offing.settings import Settings
 from offing.tools import reserved
 
@@ -113,6 +114,7 @@ class Catalogue(Mapping[str, Graph]):
         assert self._home is not None
         tools = self._tools | _checked_tools(offered(found, self._home, TOOLS))
         graphs = offered(found, self._home, GRAPHS).items()
+        scorers.take(offered(found, self._home, SCORERS))
         loaded = tuple(replace(_complete(_graph(n, g), tools), version=found.version) for n, g in graphs)
         self._loaded[found.version] = loaded
         return loaded
@@ -130,6 +132,12 @@ def installed(more: str = "", paths: str = "", home: Path | None = None, reloads
 def available(settings: Settings) -> Catalogue:
     """Graphs as a process with these settings has them."""
     return installed(settings.graphs, settings.graph_paths, settings.home, settings.graph_reload)
+
+
+def in_folders(settings: Settings, group: str) -> tuple[object, ...]:
+    """What the folders of these settings offer in a group."""
+    found = projects(settings.graph_paths)
+    return tuple(offer for one in found for offer in offered(one, settings.home, group).values())
 
 
 def named(graphs: Mapping[str, Graph], name: str) -> Graph:

@@ -1,0 +1,55 @@
+"""Each tutorial is followed to the letter by somebody who has nothing but the installed command and an empty folder."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.tutorials.following import Follower
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tutorials")
+
+
+@pytest.fixture
+def reader(home: Path, tmp_path: Path) -> Iterator[Follower]:
+    follower = Follower(tmp_path, home)
+    yield follower
+    Follower.run(follower, "offing down")
+
+
+@pytest.mark.slow
+def test_the_first_tutorial_ends_with_a_new_graph_and_its_own_tool_on_the_run_page(reader: Follower) -> None:
+    shown: dict[str, str] = {}
+    run = reader.run
+
+    def watched(line: str) -> None:
+        if line == "offing down":
+            shown.update(_on_the_page(reader))
+        run(line)
+
+    reader.run = watched  # the page is looked at as long as it is up
+    reader.follow("first-graph.md")
+    asked = next(text for line, text in reader.output.items() if line.startswith("offing ask"))
+    assert "1698, 1703, 1759" in asked
+    assert "Smeaton" in asked
+    assert "Nothing is wrong" in reader.output["offing graph check harbour --path ."]
+    assert shown == {"graph": "harbour", "status": "done", "own": "1698, 1703, 1759", "choice": "harbour"}
+
+
+def _on_the_page(reader: Follower) -> dict[str, str]:
+    """What the page shows of the latest run, as the API gives it to whoever follows the login link."""
+    found = re.search(r"http://\S+/login\?token=\S+", reader.output["offing up --detach --path ."])
+    assert found is not None
+    base = found[0].partition("/login")[0]
+    with httpx.Client(base_url=base, follow_redirects=True, timeout=30) as page:
+        page.get(found[0]).raise_for_status()
+        (run,) = page.get("/api/v1/runs").json()["items"]
+        steps = page.get(f"/api/v1/runs/{run['id']}/steps").json()["items"]
+        graphs = [graph["name"] for graph in page.get("/api/v1/graphs").json()]
+    own = [step["title"] for step in steps if step["label"] == "years"]
+    return {"graph": run["graph"], "status": run["status"], "own": own[0], "choice": "harbour" * ("harbour" in graphs)}
