@@ -182,7 +182,7 @@ def scope_for(scope: Mapping[str, Any], request: ChildRequest) -> dict[str, Any]
     return given
 
 
-NOTHING_THERE = {"collections": "\0", "sources": str(UUID(int=0))}
+NOTHING_THERE = {"collections": "\uffff", "sources": str(UUID(int=0))}
 """What no document is in: an empty list would mean everything."""
 
 
