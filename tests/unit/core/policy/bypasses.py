@@ -336,7 +336,8 @@ GOOD: dict[str, Any] = {
 
 
 def _named(kind: str, arg: str, values: list[Any]) -> list[Call]:
-    found = [(f"{kind}: {str(value)[:60]!r}", {**GOOD, arg: value}) for value in values]
+    named = [type(value).__name__ if type(value) is object else str(value)[:60] for value in values]
+    found = [(f"{kind}: {name!r}", {**GOOD, arg: value}) for name, value in zip(named, values, strict=True)]
     return [*found, (f"{kind}: left out", {name: one for name, one in GOOD.items() if name != arg})]
 
 
