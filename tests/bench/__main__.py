@@ -22,6 +22,7 @@ from tests.bench.protocol import latency, per_turn, supersteps, throughput
 from tests.bench.record import bytes_a_token
 from tests.bench.rollouts import rollouts_a_second
 from tests.bench.rounds import long_research
+from tests.bench.sdk import per_node
 from tests.bench.trainer import trainer_speed
 from tests.bench.waiting import RUNS, many_waiting
 
@@ -31,7 +32,7 @@ BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -
 
 PARTS = (
     *("latency", "throughput", "turns", "supersteps", "long", "rollouts", "flows", "rounds", "record"),
-    *("waiting", "ask", "engine", "export", "trainer", "loop"),
+    *("waiting", "sdk", "ask", "engine", "export", "trainer", "loop"),
 )
 
 
@@ -59,6 +60,8 @@ async def shipped(parts: set[str], servers: Servers) -> list[Figure]:
             figures += await flow_accuracy(one)
         if "rounds" in parts:
             figures += await long_research(one, servers, worker_pid())
+        if "sdk" in parts:
+            figures += await per_node(one)
         if "record" in parts:
             figures += await bytes_a_token(one, servers.owner_url)
     return figures

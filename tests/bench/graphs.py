@@ -191,4 +191,9 @@ bench_chain = _graph("bench_chain", chain_graph, {"seen": 0})
 bench_turns = _graph("bench_turns", turns_graph, {"turn": 0, "last": 0}, "turn")
 bench_waits = _graph("bench_waits", waits_graph, {"turn": 0, "last": 0}, "turn")
 
-NAMES = ",".join(f"tests.bench.graphs:{name}" for name in ("bench_noop", "bench_chain", "bench_turns", "bench_waits"))
+NAMES = ",".join(
+    (
+        *(f"tests.bench.graphs:{name}" for name in ("bench_noop", "bench_chain", "bench_turns", "bench_waits")),
+        *(f"tests.bench.sdk:{name}" for name in ("asking", "silent")),
+    )
+)

@@ -1,0 +1,75 @@
+"""What a node costs here over plain LangGraph: the same graph, unchanged, in memory and on a worker with Postgres."""
+
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from offing.core.model import EngineChoice
+from offing.core.run import Budget
+from offing.langchain import OffingChatModel, plain_graph
+from offing.services.runs import RunRequest
+from tests.bench.bare import Bare
+from tests.bench.figures import Figure, ms
+from tests.bench.platform import Client
+
+NODES, ROUNDS = 200, 5
+"""Nodes of a run, each a superstep; and the best of so many runs, ours and bare by turns."""
+
+
+class Counted(MessagesState):
+    seen: int
+
+
+def chain(model: BaseChatModel | None) -> Any:
+    """A loop of one node, which asks the model where there is one, and keeps nothing of the answer."""
+
+    async def work(state: Counted) -> dict[str, Any]:
+        if model is not None:
+            await model.ainvoke([("user", f"Say something, {state.get('seen', 0)}.")])
+        return {"seen": state.get("seen", 0) + 1}
+
+    async def onward(state: Counted) -> str:
+        return "work" if state["seen"] < NODES else END
+
+    builder: Any = StateGraph(Counted)
+    builder.add_node("work", work)
+    builder.add_edge(START, "work")
+    builder.add_conditional_edges("work", onward, ["work", END])
+    return builder
+
+
+asking = plain_graph("bench_plain_asking", lambda: chain(OffingChatModel("agent")), code=__file__)
+silent = plain_graph("bench_plain_silent", lambda: chain(None), code=__file__)
+
+
+def wanted(graph: str) -> RunRequest:
+    said = EngineChoice(engine="scripted", options={"answers": [{"text": "Something."}]})
+    return RunRequest("Measure", graph, budget=Budget(turns=NODES + 1), engines={"agent": said})
+
+
+async def per_node(client: Client) -> list[Figure]:
+    """Wall time of a node, of which ours is durable: a checkpoint in Postgres each, and a journalled call."""
+    return [
+        await _compared(client, "wall a node of a plain LangGraph graph", silent.name, None),
+        await _compared(
+            client, "the same with a model call in it", asking.name, FakeListChatModel(responses=["Something."])
+        ),
+    ]
+
+
+async def _compared(client: Client, what: str, graph: str, model: BaseChatModel | None) -> Figure:
+    ours, bare = list[float](), list[float]()
+    given: dict[str, Any] = {"messages": [("user", "Measure")], "seen": 0}
+    for _ in range(ROUNDS):
+        timed = await client.timed(wanted(graph))
+        ours.append((timed.result - timed.first_event) / NODES)
+        bare.append(await Bare(chain(model).compile()).run(given) / NODES)
+    over = min(ours) - min(bare)
+    return Figure(
+        f"{what}, less in memory without the platform",
+        f"{ms(over)} ({ms(min(ours))} in all)",
+        ms(min(bare)),
+        f"{min(ours) / min(bare):.1f}",
+    )
