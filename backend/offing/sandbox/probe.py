@@ -12,7 +12,7 @@ from offing.sandbox.sandbox import MB, Code, File, Killed, Limits, Ran
 
 TRIED, REACHED = "tried", "reached"
 
-SMALL = Limits(seconds=4, memory=256 * MB, processes=16, text=4096, file=1 * MB, files=4, total=4 * MB)
+SMALL = Limits(seconds=15, memory=256 * MB, processes=16, text=4096, file=1 * MB, files=4, total=4 * MB)
 
 
 @dataclass(frozen=True, slots=True)

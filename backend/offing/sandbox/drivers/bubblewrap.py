@@ -76,8 +76,13 @@ class Bubblewrap:
         return await confined(command, code)
 
     def _shown(self) -> Sequence[tuple[str, str]]:
-        own = [(str(self.packages.resolve()), PACKAGES)] if self.packages else []
-        return [*self.python.shown, *own]
+        if self.packages is None:
+            return self.python.shown
+        if not self.packages.is_dir():
+            raise CannotRun(f"OFFING_SANDBOX_PACKAGES: {self.packages} is not a folder")
+        if os.geteuid() == 0 and self.packages.stat().st_mode & 0o005 != 0o005:
+            raise CannotRun(f"OFFING_SANDBOX_PACKAGES: only root may read {self.packages}; chmod -R o+rX it")
+        return [*self.python.shown, (str(self.packages.resolve()), PACKAGES)]
 
 
 def bubblewrap() -> str:

@@ -37,17 +37,21 @@ def main(plan: str) -> None:
 
 
 def _show(places: dict[str, str]) -> bool:
-    """Make every place show what it stands for, for us alone. False: root may not do so here."""
+    """Make every place show what it stands for, for us alone. False: root may not do so here.
+
+    What it stands for is opened first, since the places may cover it.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_NEW_MOUNTS) != 0:
         return False
     if libc.mount(b"none", b"/", None, _PRIVATE | _RECURSIVE, None) != 0:
         return False
+    found = {place: os.open(real, os.O_PATH | os.O_CLOEXEC) for place, real in places.items()}
     if libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, b"size=1m,mode=755") != 0:
         return False
     for place, real in places.items():
-        _make(place, os.path.isdir(real))
-        if libc.mount(real.encode(), place.encode(), None, _BIND, None) != 0:
+        _make(place, os.path.isdir(f"/proc/self/fd/{found[place]}"))
+        if libc.mount(f"/proc/self/fd/{found[place]}".encode(), place.encode(), None, _BIND, None) != 0:
             sys.exit(f"{real}: {os.strerror(ctypes.get_errno())}")
     return True
 

@@ -1,0 +1,292 @@
+"""More ways out than the self-test has time for. Together with `offing.sandbox.probes` they are what the tests try."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from offing.sandbox.probe import SMALL, Probe
+from offing.sandbox.probes import PROBES
+from offing.sandbox.sandbox import Killed
+
+MORE: Sequence[Probe] = (
+    Probe(
+        "devices of the machine",
+        """
+known = {"console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty",
+         "urandom", "zero"}
+if set(attempt(os.listdir, "/dev") or ()) - known:
+    reached()
+for name in ("mem", "kmsg", "kvm", "vda", "sda", "fuse", "net/tun", "vhost-vsock", "loop-control"):
+    if attempt(lambda: open(f"/dev/{name}", "rb").read(1)):
+        reached()
+tried()
+""",
+    ),
+    Probe(
+        "settings of the kernel",
+        """
+for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/vm/drop_caches",
+             "/proc/sys/kernel/hostname"):
+    if attempt(lambda: open(path, "w").write("1")):
+        reached()
+tried()
+""",
+    ),
+    Probe(
+        "control groups",
+        """
+if attempt(os.listdir, "/sys/fs/cgroup") or attempt(os.listdir, "/sys"):
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "memory of what runs it",
+        """
+def read():
+    with open(f"/proc/{os.getppid()}/mem", "r+b", buffering=0) as memory:
+        return SECRET.encode() in memory.read(1 << 20)
+if attempt(read) or attempt(call, (310, 270), os.getppid() if hasattr(os, "getppid") else 1, 0, 0, 0, 0, 0) is not None:
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "keys of the kernel",
+        """
+for number in ((248, 217), (249, 218), (250, 219)):
+    if attempt(call, number, b"user", b"name", b"x", 1, 0) is not None:
+        reached()
+tried()
+""",
+    ),
+    Probe(
+        "other families of sockets",
+        """
+import socket
+for family in (16, 17, 38, 40, 10, 2, 44, 31):  # netlink, packet, crypto, virtual machines, internet, xdp, bluetooth
+    for kind in (1, 2, 3):
+        made = attempt(socket.socket, family, kind)
+        if made is not None and hasattr(os, "fork"):
+            reached()
+        if made is not None and attempt(lambda: made.connect(("127.0.0.1", PORT)) is None):
+            reached()
+tried()
+""",
+    ),
+    Probe(
+        "datagrams and names",
+        """
+import socket
+def send():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        return s.sendto(b"x", ("127.0.0.1", PORT))
+if attempt(send) or attempt(lambda: socket.getaddrinfo("localhost", PORT)):
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "killing everything",
+        """
+import signal
+tried()
+attempt(os.kill, -1, signal.SIGKILL)
+""",
+        stopped=(Killed.CRASHED,),
+    ),
+    Probe(
+        "killing what runs it",
+        """
+import signal
+tried()
+if hasattr(os, "getppid"):
+    attempt(os.kill, os.getppid(), signal.SIGKILL)
+""",
+        stopped=(Killed.CRASHED,),
+    ),
+    Probe(
+        "more open files than allowed",
+        """
+held = []
+while len(held) < 5000:
+    one = attempt(open, "f", "w")
+    if one is None:
+        break
+    held.append(one)
+if len(held) > 1000:
+    reached()
+tried()
+""",
+        stopped=(Killed.FILES,),
+    ),
+    Probe(
+        "a small file that becomes a large one",
+        """
+import zlib
+try:
+    packed = zlib.compressobj()
+    bomb = b"".join(packed.compress(b"\\0" * (1 << 20)) for _ in range(96)) + packed.flush()
+    out, wrote = zlib.decompressobj(), 0
+    with open("bomb", "wb") as file:
+        while bomb:
+            wrote += file.write(out.decompress(bomb, 1 << 20))
+            bomb = out.unconsumed_tail
+            if wrote > 64 << 20:
+                reached()
+except (OSError, MemoryError):
+    pass
+tried()
+os._exit(0)
+""",
+        stopped=(Killed.FILES, Killed.MEMORY),
+    ),
+    Probe(
+        "more threads than allowed",
+        """
+import threading
+count = 0
+try:
+    for _ in range(500):
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        count += 1
+except Exception:
+    pass
+if count > 100:
+    reached()
+tried()
+os._exit(0)
+""",
+        stopped=(Killed.MEMORY, Killed.CRASHED),
+    ),
+    Probe("computing without end", "while True: pass", (Killed.TIME,), replace(SMALL, seconds=1)),
+    Probe(
+        "programs of the machine",
+        """
+import subprocess
+for program in ("/bin/sh", "/usr/bin/env", "/usr/bin/python3", "/usr/bin/bwrap", "/sbin/init"):
+    if attempt(lambda: subprocess.run([program, "-c", "exit 0"], timeout=2).returncode is not None):
+        reached()
+tried()
+""",
+    ),
+    Probe(
+        "rights that are left",
+        """
+text = attempt(lambda: open("/proc/self/status").read())
+if text is not None:
+    told = dict(line.split(":", 1) for line in text.splitlines())
+    rights = {told[name].strip() for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
+    if rights != {"0" * 16} or told["NoNewPrivs"].strip() != "1" or told["Seccomp"].strip() != "2":
+        reached()
+    who = {*told["Uid"].split(), *told["Gid"].split(), *told["Groups"].split()}
+    if who != {"65534"}:
+        reached()
+tried()
+""",
+    ),
+    Probe(
+        "typing into a terminal",
+        """
+def type_in():
+    import fcntl
+    for number in (0, 1, 2):
+        fcntl.ioctl(number, 0x5412, b"x")
+    return True
+if attempt(type_in) or attempt(lambda: open("/dev/tty", "w").write("x")):
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "memory that no limit counts",
+        """
+if hasattr(os, "memfd_create") and attempt(os.memfd_create, "x") is not None:
+    reached()
+for number in ((29, 194), (68, 186), (64, 190), (447, 447)):
+    if attempt(call, number, 0, 1 << 20, 0o1600) is not None:
+        reached()
+tried()
+""",
+    ),
+    Probe(
+        "calls by another convention",
+        """
+tried()
+import platform
+if platform.machine() == "x86_64":
+    if attempt(call, (0x40000000 + 39, 0)) is not None:
+        reached()
+""",
+        stopped=(Killed.CRASHED,),
+    ),
+    Probe(
+        "names and kinds of file that lead astray",
+        """
+for name in ("a\\nb", "c\\x1b[2J", "x" * 250, ".hidden", "-rf", "\\u202egnp.exe"):
+    attempt(lambda: open(name, "w").write("x"))
+for what in (lambda: os.mkfifo("pipe"), lambda: os.symlink("/proc/self/environ", "environ"),
+             lambda: os.symlink(".", "loop"), lambda: os.mkdir("deep")):
+    attempt(what)
+here = "deep"
+for _ in range(200):
+    here += "/deeper"
+    if attempt(lambda: os.mkdir(here) is None) is None:
+        break
+attempt(lambda: open(here + "/file", "w").write("x"))
+tried()
+""",
+    ),
+    Probe(
+        "files with holes",
+        """
+def far():
+    with open("sparse", "wb", buffering=0) as file:
+        file.seek(1 << 40)
+        return file.write(b"x")
+open("holes", "w").close()
+if attempt(lambda: os.truncate("holes", 1 << 40) is None) or attempt(far):
+    reached()
+tried()
+""",
+        stopped=(Killed.FILES,),
+    ),
+    Probe(
+        "higher limits and priority",
+        """
+def raised():
+    import resource
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU):
+        resource.setrlimit(kind, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    return True
+if attempt(raised) or attempt(lambda: os.setpriority(os.PRIO_PROCESS, 0, -20) is None):
+    reached()
+if attempt(lambda: time.clock_settime(time.CLOCK_REALTIME, 0) is None):
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "packages of the worker",
+        """
+for name in ("offing", "psycopg", "litellm", "wasmtime", "pip"):
+    if attempt(__import__, name):
+        reached()
+tried()
+""",
+    ),
+    Probe(
+        "staying behind",
+        """
+if hasattr(os, "fork") and os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for number in range(3):
+            os.close(number)
+        time.sleep(600)
+    os._exit(0)
+tried()
+""",
+    ),
+)
+
+ALL = (*PROBES, *MORE)

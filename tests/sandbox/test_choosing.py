@@ -1,0 +1,103 @@
+"""Which driver is used: one that stands its self-test here, or none."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from offing.sandbox.choose import Choice, Wanted, choose, drivers
+from offing.sandbox.drivers.bubblewrap import Bubblewrap
+from offing.sandbox.probes import PROBES
+from offing.sandbox.sandbox import CannotRun, Code, Ran, Sandbox
+from offing.sandbox.self_test import problem
+from offing.services.code import Codes
+
+
+@dataclass(frozen=True)
+class Leaky:
+    """A driver that confines everything but for one thing."""
+
+    inner: Sandbox
+    leak: str
+    """Code that has this in it gets out."""
+
+    @property
+    def name(self) -> str:
+        return "leaky"
+
+    async def run(self, code: Code) -> Ran:
+        if self.leak in code.source:
+            return replace(await self.inner.run(Code("print('tried')")), stdout="tried\nreached\n")
+        return await self.inner.run(code)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A driver that cannot start."""
+
+    name: str = "broken"
+
+    async def run(self, code: Code) -> Ran:
+        raise CannotRun("there are no namespaces here")
+
+
+@dataclass(frozen=True)
+class Mute:
+    """A driver that runs nothing, and says that all went well."""
+
+    name: str = "mute"
+
+    async def run(self, code: Code) -> Ran:
+        return Ran(0, "tried\n", "")
+
+
+def test_the_self_test_tries_more_than_twelve_ways_out() -> None:
+    assert len(PROBES) >= 12
+
+
+async def test_a_driver_that_contains_everything_is_chosen_and_the_next_is_not_tried(bubblewrap: Bubblewrap) -> None:
+    choice = await choose([bubblewrap, Broken()])
+    assert (choice.sandbox, choice.refused, choice.reason) == (bubblewrap, {}, "")
+
+
+async def test_one_way_out_is_enough_to_refuse_a_driver(bubblewrap: Bubblewrap) -> None:
+    assert await problem(Leaky(bubblewrap, "0x10000000")) == (
+        "it does not contain a probe for a user namespace of its own: it was reached"
+    )
+
+
+@pytest.mark.parametrize(
+    ("driver", "why"),
+    [(Broken(), "there are no namespaces here"), (Mute(), "ordinary code does not run: no file came back")],
+)
+async def test_without_a_driver_that_works_nothing_runs_and_each_reason_is_told(driver: Sandbox, why: str) -> None:
+    codes = Codes([driver])
+    reason = f"No sandbox works on this machine, so no code is run ({driver.name}: {why})."
+    assert await codes.run(Code("print(1)")) == reason
+
+
+async def test_turned_off_nothing_is_even_tried() -> None:
+    async with Codes(()) as codes:
+        assert await codes.run(Code("print(1)")) == "Running code is turned off here by OFFING_SANDBOX."
+
+
+async def test_the_choice_is_made_once_in_a_process(bubblewrap: Bubblewrap) -> None:
+    tested = list[str]()
+
+    async def test(candidate: Sandbox) -> str:
+        tested.append(candidate.name)
+        return ""
+
+    assert (await choose([bubblewrap, bubblewrap], test)).sandbox is bubblewrap
+    assert tested == ["bubblewrap"]
+    async with Codes([Broken()]) as codes:
+        assert await codes.choice() is await codes.choice()
+
+
+def test_the_setting_names_which_drivers_may_be_used(tmp_path: Path) -> None:
+    def names(wanted: Wanted) -> list[str]:
+        return [one.name for one in drivers(wanted, tmp_path, packages=None, module=None)]
+
+    assert names("auto") == ["bubblewrap", "wasi"]
+    assert (names("bubblewrap"), names("wasi"), names("off")) == (["bubblewrap"], ["wasi"], [])
+    assert Choice(None).reason == "Running code is turned off here by OFFING_SANDBOX."
