@@ -10,10 +10,12 @@ import pytest
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
+from offing.services.graphs import installed
 from offing.services.library import Upload, ingest_uploads
 from offing.services.runs import RunRequest, cancel, pause, resume
 from offing.storage import reports, runs
 from offing.storage.runs import RunRow
+from offing_workers.replay import replayed
 from tests.chaos.library import DOCUMENTS
 from tests.workers.collecting import Sql
 from tests.workers.conftest import Platform, Standing
@@ -180,6 +182,8 @@ async def test_a_research_team_cites_what_its_runs_found(standing: Platform, row
     assert all(sentence.supported for sentence in report.sentences())
     used = [s.payload["tool"] for s in await standing.steps(run.id) if s.kind is StepKind.TOOL]
     assert used == ["child_run"] * len(children)
+    again = await replayed(standing.database, standing.tenant, run.id, installed())
+    assert (again.same, again.seq) == (True, None), again.detail
 
 
 async def test_erasing_a_thread_erases_what_its_runs_started(standing: Platform, rows: Sql) -> None:

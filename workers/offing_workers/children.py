@@ -73,7 +73,7 @@ class Children:
                 wait(ForRuns(unended))
             for (key, request), child in zip(missing, made, strict=True):
                 known[key] = await self._taken_up(key, request, child, turn, book)
-        return tuple(_result(known[key], book) for key, _ in asked)
+        return tuple(child_result(known[key], book) for key, _ in asked)
 
     async def _made(self, wanted: Sequence[tuple[CallKey, ChildRequest]]) -> list[RunRow] | Refused:
         if self._row.kind == "rollout":
@@ -199,7 +199,7 @@ def _finding(sentence: Sentence, report: Report | None, passages: Sequence[Evide
     return {"text": sentence.text, "passages": stands_on}
 
 
-def _result(step: Step, book: EvidenceBook) -> ChildResult:
+def child_result(step: Step, book: EvidenceBook) -> ChildResult:
     """A recorded child as its parent reads it. Ids are those of the parent's own book."""
     p, by_span = step.payload, {piece.span: piece for piece in book.all().values()}
     spans = [Span(UUID(s["artefact"]), s["start"], s["end"]) for s in p["spans"]]

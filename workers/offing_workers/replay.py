@@ -30,6 +30,7 @@ from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import Fracture
 from offing.sdk import Graph, Role, RoleReply, RunView, ToolCall
 from offing.sdk.asking import AsksPeople
+from offing.sdk.children import ChildRequest, ChildResult, NoChildren
 from offing.sdk.observation import result_of
 from offing.sdk.tool import OwnTool
 from offing.sdk.values import Input, Output
@@ -39,6 +40,7 @@ from offing.storage import reports, runs, steps, stretches, trajectories
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
 from offing.tools import registry
+from offing_workers.children import child_result
 from offing_workers.context import NO_MODEL, author_of, holds_draft, mentioned
 
 UNRECORDED_STOPS = frozenset(
@@ -214,6 +216,24 @@ class ReplayContext(AsksPeople):
         self._approved(step)
         self._book.add(step.payload["content"], label_in(step.payload))
         return result_of(step)
+
+    async def children(
+        self, requests: Sequence[ChildRequest], *, turn: int = 0
+    ) -> tuple[ChildResult, ...] | NoChildren:
+        taken: list[Step] = []
+        for nth, request in enumerate(requests):
+            step = self._next("to start a run", {StepKind.TOOL})
+            self._same("question", step.payload["args"]["question"], request.question)
+            if "refused" in step.payload:
+                for _ in requests[nth + 1 :]:
+                    self._key()
+                return NoChildren(step.payload["refused"])
+            self._book.add(step.payload["content"], label_in(step.payload))
+            taken.append(step)
+        results = tuple(child_result(step, self._book) for step in taken)
+        turns = sum(result.spent.turns for result in results)
+        self._spent = replace(self._spent, turns=self._spent.turns + turns)
+        return results
 
     async def put(self, asking: Asking, turn: int) -> question.Answer:
         step = self._next("to ask a person", {StepKind.QUESTION})

@@ -20,6 +20,7 @@ from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import Fracture
 from offing.sdk import Role, RoleReply, RunView, ToolCall, result_of
+from offing.sdk.children import ChildRequest, ChildResult, NoChildren
 from offing.sdk.values import Input, Output
 from offing.testing.stage import Executed, Lost, Stage
 from offing.testing.tooling import used
@@ -83,6 +84,12 @@ class RehearsedContext:
         (step,) = self._append(replace(draft, key=key, turn=turn, ms=ms))
         self._stage.moment()
         return result_of(step)
+
+    async def children(
+        self, requests: Sequence[ChildRequest], *, turn: int = 0
+    ) -> tuple[ChildResult, ...] | NoChildren:
+        """A rehearsal is of one graph: it is done in sequence, as in a rollout."""
+        return NoChildren("A rehearsal has nobody else to send.") if requests else ()
 
     async def record(self, *drafts: StepDraft) -> None:
         for draft in drafts:
