@@ -8,17 +8,20 @@ import redis
 
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.policy import Policy, Rule
-from offing.core.question import Answer, Question, QuestionKind, Verdict
+from offing.core.question import Answer, Asking, Question, QuestionKind, Verdict, asking_json
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
-from offing.core.step import StepKind
+from offing.core.step import StepDraft, StepKind
 from offing.services import rollouts, tasks
 from offing.services.graphs import installed
 from offing.services.questions import answer, asked
 from offing.services.rollouts import BatchRequest
 from offing.services.runs import RunRequest, cancel, pause, resume
-from offing.storage import reports, runs
+from offing.storage import questions, reports, runs, steps
+from offing.storage.questions import NewQuestion
 from offing.storage.runs import RunRow
+from offing.storage.steps import Booking
 from offing_workers.replay import replayed
+from offing_workers.waiting import Awaited, release
 from tests.workers.collecting import Collector, a_task
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.processes import ALL_GRAPHS
@@ -199,23 +202,26 @@ async def test_at_durability_exit_a_run_waits_and_goes_on_the_same(standing: Pla
     assert await heard(standing, run) == expected[graph]
 
 
-@pytest.mark.parametrize("graph", ["plain_branches", "branching"])
-async def test_a_worker_that_is_killed_while_a_run_waits_costs_nothing(
-    platform: Platform, start_worker: StartWorker, redis_url: str, graph: str
+async def test_a_worker_that_is_killed_while_runs_wait_costs_nothing(
+    platform: Platform, start_worker: StartWorker, redis_url: str
 ) -> None:
+    """Nor does a Valkey that has lost everything."""
     worker = start_worker()
-    run = await begun(platform, graph)
-    await platform.until(run, waits)
-    asked_before = len(await still_open(platform, run))
+    both = [await begun(platform, graph) for graph in ("plain_branches", "branching")]
+    for run in both:
+        await platform.until(run, waits)
+        assert len(await still_open(platform, run)) == 2
     worker.kill()
     with redis.Redis.from_url(redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
         client.flushall()  # pyright: ignore[reportUnknownMemberType]
-    await say(platform, run, (await still_open(platform, run))[0], Answer(text="x"))
-    assert (await platform.run(run)).status is RunStatus.QUEUED
+    for run in both:
+        await say(platform, run, (await still_open(platform, run))[0], Answer(text="x"))
+        assert (await platform.run(run)).status is RunStatus.QUEUED
     start_worker()
-    await answer_all(platform, run)
-    assert len(await heard(platform, run)) == 3
-    assert (asked_before, (await kinds(platform, run)).count(StepKind.QUESTION)) in [(2, 2), (2, 3)]
+    for run, asked_in_all in zip(both, (3, 2), strict=True):
+        await answer_all(platform, run)
+        assert len(await heard(platform, run)) == 3
+        assert (await kinds(platform, run)).count(StepKind.QUESTION) == asked_in_all
 
 
 async def test_a_worker_that_is_killed_right_after_the_answer_takes_it_up_once(
@@ -233,12 +239,50 @@ async def test_a_worker_that_is_killed_right_after_the_answer_takes_it_up_once(
     assert (await kinds(platform, run)).count(StepKind.ANSWER) == 3
 
 
-async def test_a_wish_that_comes_before_the_wait_is_stored_is_not_lost(standing: Platform) -> None:
-    run = await begun(standing, "plain_ask")
-    async with standing.database.transaction(standing.tenant) as connection:
-        await runs.want_cancel(connection, run, CancelMode.WRITE)
-    ended = await standing.ended(run)
-    assert ended.stop_reason is StopReason.ASKED_TO_WRITE
+WANTED = Awaited(questions=(2,))
+
+
+async def held(platform: Platform) -> UUID:
+    """A run in a worker's hands that has asked its question 2."""
+    run = await begun(platform, "asking")
+    claim = await runs.claim(platform.database, run, "hands", 30)
+    assert claim is not None
+    async with platform.database.transaction(platform.tenant) as connection:
+        asking = Asking(QuestionKind.ASK, "Which year?")
+        draft = StepDraft(StepKind.QUESTION, "Which year?", asking_json(asking))
+        (step,) = await steps.append(connection, claim.fence, 30, [draft], Booking())
+        await questions.insert(connection, claim.fence, NewQuestion(step.seq, asking))
+    return run
+
+
+async def how_it_is_let_go(platform: Platform, run: UUID, *, told: bool = False) -> RunStatus:
+    async with platform.database.transaction(platform.tenant) as connection:
+        return (await release(connection, run, WANTED, told_to_write=told)).status
+
+
+async def test_an_answer_that_comes_before_the_wait_is_stored_lets_the_run_go_on(platform: Platform) -> None:
+    run = await held(platform)
+    before = await how_it_is_let_go(platform, run)
+    (question,) = await still_open(platform, run)
+    await say(platform, run, question, Answer(text="1990"))
+    assert (before, await how_it_is_let_go(platform, run)) == (RunStatus.WAITING, RunStatus.QUEUED)
+
+
+@pytest.mark.parametrize("mode", list(CancelMode))
+async def test_a_wish_that_comes_before_the_wait_is_stored_does_not_wait_with_the_run(
+    platform: Platform, mode: CancelMode
+) -> None:
+    run = await held(platform)
+    await cancel(platform.database, platform.hints, platform.tenant, run, mode)
+    assert await how_it_is_let_go(platform, run) is RunStatus.QUEUED
+    heard_of_it = RunStatus.WAITING if mode is CancelMode.WRITE else RunStatus.QUEUED
+    assert await how_it_is_let_go(platform, run, told=True) is heard_of_it
+
+
+async def test_a_pause_that_is_asked_for_before_the_wait_is_stored_is_kept(platform: Platform) -> None:
+    run = await held(platform)
+    await pause(platform.database, platform.hints, platform.tenant, run)
+    assert await how_it_is_let_go(platform, run) is RunStatus.PAUSED
 
 
 ASK_FIRST = Policy(rules=(Rule(tool="calculate", effect="ask", others=True, name="sums", reason="They cost."),))
@@ -279,22 +323,21 @@ async def test_a_record_of_a_graph_that_interrupted_itself_is_not_replayed(stand
 
 
 @pytest.mark.parametrize("durability", ["exit", "sync"])
-@pytest.mark.parametrize("graph", ["deciding", "asking", "plain_ask"])
 async def test_a_rollout_waits_for_nobody(
-    collector: Collector, platform: Platform, start_worker: StartWorker, graph: str, durability: str
+    collector: Collector, platform: Platform, start_worker: StartWorker, durability: str
 ) -> None:
     """With a default it goes on; without one it fails and says why."""
     collector.hints.wake_all = platform.hints.wake_all
     ids = (await tasks.store(collector.database, collector.tenant, "test", [a_task("Ask?")])).ids
-    request = BatchRequest(graph, ids, 1, {}, None, budget=Budget(turns=2), durability=durability)
     every = installed(ALL_GRAPHS)
-    await rollouts.create(collector.database, collector.hints, collector.tenant, request, graphs=every)
+    for graph in ("deciding", "asking", "plain_ask"):
+        request = BatchRequest(graph, ids, 1, {}, None, budget=Budget(turns=2), durability=durability)
+        await rollouts.create(collector.database, collector.hints, collector.tenant, request, graphs=every)
     start_worker(OFFING_SWEEP_SECONDS="0.3")
-    (member,) = await collector.members()
-    if graph == "deciding":
-        assert await heard(platform, member.run) == ["patient approved"]
-    else:
-        ended = await platform.ended(member.run)
-        assert ended.status is RunStatus.FAILED
-        assert "rollout has nobody to ask" in (ended.error or "")
-    assert await asked(platform.database, platform.tenant, member.run) == []
+    ended = [await platform.ended(member.run) for member in await collector.members()]
+    with_default = {row.graph: row for row in ended}.pop("deciding")
+    assert await heard(platform, with_default.id) == ["patient approved"]
+    failed = [row for row in ended if row.graph != "deciding"]
+    assert [row.status for row in failed] == [RunStatus.FAILED] * 2
+    assert all("rollout has nobody to ask" in (row.error or "") for row in failed)
+    assert [await asked(platform.database, platform.tenant, row.id) for row in ended] == [[], [], []]
