@@ -45,8 +45,7 @@ GUARD = """
 """
 """Shared, so that a claim waits until the checkpoint is in: check and write are one."""
 
-PUT = f"""
-    with guard as ({GUARD})
+INSERT = """
     insert into checkpoint (thread_id, ns, checkpoint_id, parent_id, tenant_id, run_id, fence, superstep, turn, body,
                             metadata)
     select %(thread)s, %(ns)s, %(id)s, %(parent)s, %(tenant)s, %(run)s, %(fence)s, %(superstep)s, %(turn)s, %(body)s,
@@ -55,6 +54,20 @@ PUT = f"""
     on conflict (thread_id, ns, checkpoint_id) do update set body = excluded.body, metadata = excluded.metadata
     returning 1
 """
+
+PUT = f"with guard as ({GUARD}) {INSERT}"
+
+PUT_LATEST = f"""
+    with guard as ({GUARD}),
+    superseded as (
+      delete from checkpoint
+       where thread_id = %(thread)s and run_id = %(run)s and exists (select from guard)
+         and (ns = %(ns)s and superstep < %(superstep)s or %(ns)s = '' and ns like '%%:%%'))
+    {INSERT}
+"""
+"""In place of the run's earlier checkpoints of the same graph, and behind a superstep of its own graph of those of the
+subgraphs that its nodes had called. A subgraph that keeps a memory of its own has no task's id after a colon, and
+stays."""
 
 PUT_WRITE = f"""
     with guard as ({GUARD})
@@ -96,14 +109,6 @@ RAISED_ANEW = "offing"
 
 NOT_KEPT = frozenset({ERROR, "__error_source_node__"})
 """Errors are not kept: their node runs again, and must find the run as it was before the node."""
-
-SUPERSEDED = """
-    delete from checkpoint
-     where thread_id = %(thread)s and run_id = %(run)s
-       and (ns = %(ns)s and superstep < %(superstep)s or %(ns)s = '' and ns like '%%:%%')
-"""
-"""A run's earlier checkpoints of the same graph, and behind a superstep of its own graph those of the subgraphs that
-its nodes had called. A subgraph that keeps a memory of its own has no task's id after a colon, and stays."""
 
 FORGET = "delete from checkpoint where thread_id = %s"
 
@@ -304,10 +309,9 @@ class FencedSaver(BaseCheckpointSaver[str]):
             "body": body,
             "metadata": Jsonb(unsaved.metadata, dumps=orjson.dumps),
         }
-        if await (await connection.execute(PUT, parameters)).fetchone() is None:
+        put = PUT_LATEST if self._holds_content else PUT
+        if await (await connection.execute(put, parameters)).fetchone() is None:
             raise Fenced(str(self._fence.run), self._fence.number)
-        if self._holds_content:
-            await connection.execute(SUPERSEDED, parameters)
 
     async def _put_writes(
         self, connection: Connection, config: RunnableConfig, task: str, path: str, writes: Sequence[tuple[str, Any]]
