@@ -22,6 +22,7 @@ from tests.bench.protocol import latency, per_turn, supersteps, throughput
 from tests.bench.record import bytes_a_token
 from tests.bench.rollouts import rollouts_a_second
 from tests.bench.rounds import long_research
+from tests.bench.sandbox import sandbox_speed
 from tests.bench.sdk import per_node
 from tests.bench.trainer import trainer_speed
 from tests.bench.waiting import RUNS, many_waiting
@@ -32,7 +33,7 @@ BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -
 
 PARTS = (
     *("latency", "throughput", "turns", "supersteps", "long", "rollouts", "flows", "rounds", "record"),
-    *("waiting", "sdk", "ask", "engine", "export", "trainer", "loop"),
+    *("waiting", "sdk", "ask", "engine", "export", "trainer", "loop", "sandbox"),
 )
 
 
@@ -80,7 +81,7 @@ async def waiting(servers: Servers) -> list[Figure]:
 def main() -> None:
     parts, about = set(sys.argv[1:]) or set(PARTS), machine()
     figures: list[Figure] = []
-    if parts - {"rollouts", "waiting", "ask", "engine", "export", "trainer", "loop"}:
+    if parts - {"rollouts", "waiting", "ask", "engine", "export", "trainer", "loop", "sandbox"}:
         with measured_stack() as servers:
             figures += asyncio.run(shipped(parts, servers))
     if "rollouts" in parts:
@@ -99,6 +100,8 @@ def main() -> None:
         figures += trainer_speed()
     if "loop" in parts:
         figures += loop_speed()
+    if "sandbox" in parts:
+        figures += sandbox_speed()
     text = f"Measured on {about}.\n\n{table(figures)}\n"
     print(text)
     if parts == set(PARTS):

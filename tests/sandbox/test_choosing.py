@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from offing.local import doctor
 from offing.sandbox.choose import Choice, Wanted, choose, drivers
 from offing.sandbox.drivers.bubblewrap import Bubblewrap
 from offing.sandbox.probes import PROBES
 from offing.sandbox.sandbox import CannotRun, Code, Ran, Sandbox
 from offing.sandbox.self_test import problem
 from offing.services.code import Codes
+from offing.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -101,3 +103,14 @@ def test_the_setting_names_which_drivers_may_be_used(tmp_path: Path) -> None:
     assert names("auto") == ["bubblewrap", "wasi"]
     assert (names("bubblewrap"), names("wasi"), names("off")) == (["bubblewrap"], ["wasi"], [])
     assert Choice(None).reason == "Running code is turned off here by OFFING_SANDBOX."
+
+
+def test_doctor_says_which_driver_runs_code_and_why_not_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    off = doctor.sandbox(Settings(home=tmp_path, sandbox="off"))
+    assert (off.ok, off.detail) == (True, "turned off by OFFING_SANDBOX; no code is run")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    none = doctor.sandbox(Settings(home=tmp_path, sandbox="bubblewrap"))
+    assert none.detail.startswith("none, so no code is run: bubblewrap: the program bwrap is not installed")
+    assert none.remedy is not None

@@ -81,7 +81,7 @@ async def test_a_file_can_only_be_put_below_the_workspace(sandbox: Sandbox, name
 
 async def test_packages_come_from_the_folder_that_the_operator_names(bubblewrap: Bubblewrap, tmp_path: Path) -> None:
     tmp_path.joinpath("tides.py").write_text("HEIGHT = 42\n", "utf-8")
-    tmp_path.chmod(0o755)
+    os.chmod(tmp_path, 0o755)
     with_packages = replace(bubblewrap, packages=tmp_path)
     assert (await with_packages.run(Code("import tides; print(tides.HEIGHT)"))).stdout == "42\n"
     assert (await with_packages.run(Code("open('/packages/x', 'w')"))).exit == 1

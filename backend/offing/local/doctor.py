@@ -3,6 +3,7 @@
 Checks are values; how they are shown is the caller's. It reads names of provider keys, never their values.
 """
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from offing.local.servers import local_servers
 from offing.local.stack import ENGINE
 from offing.models.credentials import ENGINE_URL
 from offing.resources import web_dir
+from offing.services import code
 from offing.settings import Settings
 
 OLDEST_PYTHON = (3, 11)
@@ -72,6 +74,7 @@ def examine(settings: Settings, probes: Probes) -> Iterator[Check]:
     yield from _servers(settings, probes)
     yield provider_keys(os.environ)
     yield policy_engine(settings, probes.engine)
+    yield sandbox(settings)
 
 
 def _servers(settings: Settings, probes: Probes) -> Iterator[Check]:
@@ -163,6 +166,17 @@ def policy_engine(settings: Settings, probe: Callable[[str, str], str]) -> Check
             "Look into its log." if ours else f"Start `offing engine serve` there, or correct or unset {ENGINE_URL}."
         )
         return Check(name, False, str(error), remedy)
+
+
+def sandbox(settings: Settings) -> Check:
+    """What runs code here, after really trying to get out of it; some seconds. None is needed by a run without code."""
+    found = asyncio.run(code.codes(settings).choice())
+    refused = "; ".join(f"{name}: {why}" for name, why in found.refused.items())
+    if found.sandbox is not None:
+        return Check("Sandbox", True, f"{found.sandbox.name}{f' ({refused})' if refused else ''}")
+    if settings.sandbox == "off":
+        return Check("Sandbox", True, "turned off by OFFING_SANDBOX; no code is run")
+    return Check("Sandbox", True, f"none, so no code is run: {refused}", "Install bubblewrap, or the extra sandbox.")
 
 
 def _postgres() -> Check:

@@ -1,0 +1,73 @@
+"""The sandbox: how long code that does nothing takes, what a sum costs inside, and how long the self-test takes."""
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from offing.sandbox.choose import drivers
+from offing.sandbox.sandbox import CannotRun, Code, Sandbox
+from offing.sandbox.self_test import problem
+from tests.bench.figures import Figure, median, ms
+
+REPEATS = 20
+
+SUM = "print(sum(i * i % 7 for i in range(1_000_000)))"
+
+
+def sandbox_speed() -> list[Figure]:
+    return asyncio.run(_measured())
+
+
+async def _measured() -> list[Figure]:
+    figures = list[Figure]()
+    with tempfile.TemporaryDirectory() as folder:
+        for driver in drivers("auto", Path(folder), packages=None, module=None):
+            figures += await _of(driver)
+    return figures
+
+
+async def _of(driver: Sandbox) -> Sequence[Figure]:
+    about = f"sandbox, {driver.name}"
+    try:
+        first = await _timed(driver, "pass")
+        empty = [await _timed(driver, "pass") for _ in range(REPEATS)]
+        summed = [await _timed(driver, SUM) for _ in range(REPEATS)]
+    except CannotRun as refused:
+        return [Figure(f"{about}: cannot run here", refused.reason)]
+    began = time.perf_counter()
+    why = await problem(driver)
+    tested = time.perf_counter() - began
+    bare, bare_sum = _bare("pass"), _bare(SUM)
+    return [
+        Figure(f"{about}: the first code of a machine", ms(first)),
+        Figure(f"{about}: code that does nothing, median", ms(median(empty)), ms(bare), _ratio(empty, bare)),
+        Figure(
+            f"{about}: a sum of a million terms, median", ms(median(summed)), ms(bare_sum), _ratio(summed, bare_sum)
+        ),
+        Figure(f"{about}: the self-test of a process", f"{tested:.1f} s" + (f" (refused: {why})" if why else "")),
+    ]
+
+
+async def _timed(driver: Sandbox, source: str) -> float:
+    began = time.perf_counter()
+    ran = await driver.run(Code(source))
+    assert ran.exit == 0, ran
+    return time.perf_counter() - began
+
+
+def _bare(source: str) -> float:
+    """The same in a Python that nothing confines."""
+    times = list[float]()
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-I", "-S", "-c", source], check=True, capture_output=True)
+        times.append(time.perf_counter() - began)
+    return median(times)
+
+
+def _ratio(times: Sequence[float], bare: float) -> str:
+    return f"{median(times) / bare:.1f}"
