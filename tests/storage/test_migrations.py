@@ -151,6 +151,10 @@ POPULATE = {
         insert into app.run_file (run_id, sha256, name, tenant_id, media_type, body)
         values (%(run)s, '\\x06', 'plot.png', %(tenant)s, 'image/png', '\\x89');
     """,
+    "0016_questions": """
+        insert into app.question (run_id, seq, tenant_id, kind, answered_at, answer, answerer, answered_by)
+        values (%(run)s, 1, %(tenant)s, 'ask', now(), '{"text": "Rivers"}', 'person', 'page');
+    """,
     "0017_child_runs": """
         insert into app.child_run (run_id, tenant_id, parent_id, superstep, path, ordinal, depth)
         values (%(rollout)s, %(tenant)s, %(run)s, 1, 'send', 0, 1);
