@@ -76,7 +76,7 @@ def rules_for(suite: str, call: Mapping[str, Any], prompt: str) -> Iterator[Rule
 def condition_for(suite: str, arg: str, value: Any, prompt: str, *, reads: bool) -> Condition | None:
     """None: neither named nor of a class."""
     items = isinstance(value, list)
-    given: list[Any] = value if items else [value]
+    given: list[Any] = list(value) if items else [value]  # pyright: ignore[reportUnknownArgumentType]
     values = [str(v) for v in given]
     if all(v.lower() in prompt.lower() for v in values):
         return Condition(arg=arg, items=items, one_of=tuple(given))
