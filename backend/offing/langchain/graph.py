@@ -104,6 +104,10 @@ class _Ready:
         """The same graph with this saver in place of its own."""
         return self.graph.copy({"checkpointer": checkpointer})
 
+    def __getattr__(self, name: str) -> Any:
+        """What else is asked of it is what it was compiled from."""
+        return getattr(self.graph.builder, name)
+
 
 def _uncompiled(name: str, graph: Any) -> Any:
     """What gives the graph when it is compiled. Raises InvalidInput for one that stops for somebody at a debugger."""
