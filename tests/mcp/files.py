@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import redis
+
 from offing.mcp.client import Asking
 from offing.mcp.pins import pinned, pins_path, read_pins, write_pins
 from offing.mcp.servers import read_servers
@@ -28,3 +30,9 @@ async def pin_all(path: Path, env: dict[str, str] | None = None) -> None:
             assert not isinstance(tools, Refused), tools
             pins[name] = pinned(server.url, tools)
     write_pins(pins_path(path), pins)
+
+
+def everything_in(redis_url: str) -> str:
+    """All keys and values of a Valkey, as they are kept."""
+    with redis.Redis.from_url(redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
+        return repr([(key, client.dump(key)) for key in client.scan_iter()])  # pyright: ignore

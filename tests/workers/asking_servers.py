@@ -1,4 +1,4 @@
-"""A graph that asks a tool of an MCP server and cites what it answers; and one that only asks."""
+"""A graph that asks a tool of the MCP server that the question begins with, and cites what it answers."""
 
 from typing import Any, TypedDict
 
@@ -20,7 +20,6 @@ from tests.workers.graphs import untyped
 
 GRAPHS = "tests.workers.asking_servers:asking"
 
-TOOL = "mcp_own_echo"
 
 
 class State(TypedDict):
@@ -30,13 +29,14 @@ class State(TypedDict):
 async def ask(state: State, runtime: Runtime[Any]) -> dict[str, Any]:
     ctx: RunContext = runtime.context
     await ctx.begin_turn(1)
-    answer = await ctx.use(ToolCall(TOOL, {"text": ctx.run.question}), turn=1)
+    server, question = ctx.run.question.split(": ")
+    answer = await ctx.use(ToolCall(f"mcp_{server}_echo", {"text": question}), turn=1)
     if answer.status is not ToolStatus.OK:
         await ctx.deliver(_report("Nothing was answered.", ()), StopReason.NO_PROGRESS)
         return {"turn": 1}
     if (following := answer.content.get("next")) is not None:
         on = {"name": answer.content["name"], "start": following}
-        await ctx.use(ToolCall("mcp_own_read_on", on), turn=1)
+        await ctx.use(ToolCall(f"mcp_{server}_read_on", on), turn=1)
     found = (await ctx.evidence(5))[0]
     await ctx.deliver(_report(found.text, (DraftCitation(evidence=found.id),)), StopReason.ANSWERED)
     return {"turn": 1}
