@@ -37,6 +37,17 @@ PARTS = (
 )
 
 
+ALONE = {
+    "ask": cold_and_warm,
+    "engine": engine_speed,
+    "export": export_speed,
+    "trainer": trainer_speed,
+    "loop": loop_speed,
+    "sandbox": sandbox_speed,
+}
+"""Parts that start what they need themselves."""
+
+
 def worker_pid() -> int:
     """The one worker process that our stack started: a child of this process."""
     ours = ["pgrep", "-P", str(os.getpid()), "-f", "offing_workers"]
@@ -81,7 +92,7 @@ async def waiting(servers: Servers) -> list[Figure]:
 def main() -> None:
     parts, about = set(sys.argv[1:]) or set(PARTS), machine()
     figures: list[Figure] = []
-    if parts - {"rollouts", "waiting", "ask", "engine", "export", "trainer", "loop", "sandbox"}:
+    if parts - {"rollouts", "waiting", *ALONE}:
         with measured_stack() as servers:
             figures += asyncio.run(shipped(parts, servers))
     if "rollouts" in parts:
@@ -90,18 +101,9 @@ def main() -> None:
     if "waiting" in parts:
         with measured_stack(OFFING_WORKER_CONCURRENCY=str(RUNS)) as servers:
             figures += asyncio.run(waiting(servers))
-    if "ask" in parts:
-        figures += cold_and_warm()
-    if "engine" in parts:
-        figures += engine_speed()
-    if "export" in parts:
-        figures += export_speed()
-    if "trainer" in parts:
-        figures += trainer_speed()
-    if "loop" in parts:
-        figures += loop_speed()
-    if "sandbox" in parts:
-        figures += sandbox_speed()
+    for part, measure in ALONE.items():
+        if part in parts:
+            figures += measure()
     text = f"Measured on {about}.\n\n{table(figures)}\n"
     print(text)
     if parts == set(PARTS):

@@ -45,9 +45,7 @@ async def _of(driver: Sandbox) -> Sequence[Figure]:
     return [
         Figure(f"{about}: the first code of a machine", ms(first)),
         Figure(f"{about}: code that does nothing, median", ms(median(empty)), ms(bare), _ratio(empty, bare)),
-        Figure(
-            f"{about}: a sum of a million terms, median", ms(median(summed)), ms(bare_sum), _ratio(summed, bare_sum)
-        ),
+        Figure(f"{about}: a million terms summed, median", ms(median(summed)), ms(bare_sum), _ratio(summed, bare_sum)),
         Figure(f"{about}: the self-test of a process", f"{tested:.1f} s" + (f" (refused: {why})" if why else "")),
     ]
 

@@ -105,9 +105,7 @@ def test_the_setting_names_which_drivers_may_be_used(tmp_path: Path) -> None:
     assert Choice(None).reason == "Running code is turned off here by OFFING_SANDBOX."
 
 
-def test_doctor_says_which_driver_runs_code_and_why_not_another(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_doctor_says_what_runs_code_and_why_nothing_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     off = doctor.sandbox(Settings(home=tmp_path, sandbox="off"))
     assert (off.ok, off.detail) == (True, "turned off by OFFING_SANDBOX; no code is run")
     monkeypatch.setenv("PATH", str(tmp_path))
