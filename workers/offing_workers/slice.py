@@ -42,6 +42,7 @@ from offing.tools.mcp_tools import mcp_tools
 from offing.tools.tool import ToolScope
 from offing_workers import interrupts, plain, waiting
 from offing_workers.asking import Asker
+from offing_workers.carrying_over import carried_over
 from offing_workers.children import Children
 from offing_workers.context import SliceContext
 from offing_workers.hold import Drain, Hold
@@ -173,6 +174,11 @@ class Slice:
             if (row.fence, row.status) != (self._fence.number, RunStatus.RUNNING):
                 raise Fenced(str(self._fence.run), self._fence.number)
             graph = at_version(self._graphs, row.graph, row.graph_version)
+            if graph is None and (here := self._graphs.get(row.graph)) is not None and here.upgrade is not None:
+                graph = here
+                if why := await carried_over(connection, self._fence, self._limits.term, row, graph):
+                    return await self._wait_for_version(connection, row, why)
+                row = await runs.by_id(connection, self._fence.run)
             if graph is None:
                 return await self._wait_for_version(connection, row)
             self._at_exit, self._is_rollout = row.durability == "exit", row.kind == "rollout"
@@ -387,8 +393,9 @@ class Slice:
         if self._hold.draining is not Drain.LOST:
             await self._drained(graph, saver, context)
 
-    async def _wait_for_version(self, connection: Connection, row: RunRow) -> None:
-        wanted = f"a worker with {row.graph} {row.graph_version[:12]}"
+    async def _wait_for_version(self, connection: Connection, row: RunRow, why: str = "") -> None:
+        """`why`: what keeps the version that is here from taking the run."""
+        wanted = f"a worker with {row.graph} {row.graph_version[:12]}" + (f"; in the one here, {why}" if why else "")
         release = Release(RunStatus.WAITING, waiting_for=wanted, wait_seconds=VERSION_RETRY)
         await runs.hand_back(connection, self._fence, self._limits.term, release)
 

@@ -1,0 +1,162 @@
+"""Runs and the versions of their graphs, on real workers: one that is kept, and one that is gone and carried over."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from offing.core.model import EngineChoice
+from offing.core.run import Budget, RunStatus
+from offing.core.step import StepKind
+from offing.sdk import RunView
+from offing.services.graphs import Catalogue
+from offing.services.runs import RunRequest, submit
+from offing.storage import reports
+from offing_workers.carrying_over import upgraded
+from tests.workers.conftest import Platform, StartWorker
+from tests.workers.graphs import counting
+from tests.workers.processes import Worker
+
+TURNS = 8
+PROJECT = '[project.entry-points."offing.graphs"]\nledger = "ledger:graph"\n'
+FIRST = """
+from dataclasses import replace
+from tests.workers.graphs import counting
+graph = replace(counting, name="ledger")
+"""
+SECOND = """
+from dataclasses import replace
+from langgraph.graph import END, START
+from offing.sdk import DraftSection, ReportDraft, RunContext, StopReason
+from tests.workers.graphs import Count, act, counting, speak, untyped, _unless_stopped
+
+class Paged(Count):
+    pages: int
+
+async def write(state, runtime):
+    title = f"{state['pages']} pages"
+    await runtime.context.deliver(ReportDraft(title=title, sections=()), StopReason.ANSWERED)
+    return {}
+
+def build():
+    graph = untyped(Paged, context_schema=RunContext)
+    graph.add_node("speak", speak)
+    graph.add_node("act", act)
+    graph.add_node("write", write)
+    graph.add_edge(START, "speak")
+    graph.add_conditional_edges("speak", _unless_stopped("act"), ["write", "act"])
+    graph.add_conditional_edges("act", _unless_stopped("speak"), ["write", "speak"])
+    graph.add_edge("write", END)
+    return graph
+
+def start(run):
+    return {"turn": 0, "last": 0, "stop": "", "pages": 0}
+
+def upgrade(version, state):
+    return %s
+
+graph = replace(counting, name="ledger", build=build, start=start, upgrade=upgrade)
+"""
+CARRIED = '{**state, "pages": 100 + state["turn"]}'
+
+
+def written(folder: Path, code: str) -> Path:
+    (folder / "ledger").mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(PROJECT)
+    (folder / "ledger/__init__.py").write_text(code)
+    return folder
+
+
+class Shelf:
+    """A folder with the graph, and homes in which versions are kept."""
+
+    def __init__(self, folder: Path, platform: Platform, start: StartWorker) -> None:
+        self.folder, self._platform, self._start = folder, platform, start
+        written(folder / "source", FIRST)
+
+    def worker(self, home: str) -> Worker:
+        return self._start(OFFING_GRAPH_PATHS=str(self.folder / "source"), OFFING_HOME=str(self.folder / home))
+
+    async def begun(self) -> UUID:
+        """A run of the first version, somewhere between its turns."""
+        graphs = Catalogue(paths=str(self.folder / "source"), home=self.folder / "first")
+        slowly = EngineChoice(engine="scripted", options={"answers": [{"word": "word {turn}"}], "delay_ms": 120})
+        request = RunRequest("Count", "ledger", budget=Budget(turns=TURNS), engines={"speaker": slowly})
+        p = self._platform
+        run = (await submit(p.database, p.hints, p.tenant, request, graphs=graphs)).run.id
+        return run
+
+    async def title(self, run: UUID) -> str:
+        async with self._platform.database.transaction(self._platform.tenant) as connection:
+            report = await reports.latest(connection, run)
+        assert report is not None
+        return report.title
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, platform: Platform, start_worker: StartWorker) -> Shelf:
+    return Shelf(tmp_path, platform, start_worker)
+
+
+async def interrupted(platform: Platform, shelf: Shelf, leave: Callable[[Worker], Any]) -> UUID:
+    """A run whose worker has left it in the middle."""
+    first, run = shelf.worker("first"), await shelf.begun()
+    await platform.until(run, lambda row: row.spent.turns >= 3)
+    leave(first)
+    return run
+
+
+async def words(platform: Platform, run: UUID) -> list[str]:
+    return [s.payload["output"]["word"] for s in await platform.steps(run) if s.kind is StepKind.PLAN]
+
+
+async def test_a_run_keeps_its_version_after_its_folder_has_changed(platform: Platform, shelf: Shelf) -> None:
+    run = await interrupted(platform, shelf, Worker.finish)
+    written(shelf.folder / "source", SECOND % CARRIED)
+    shelf.worker("first")
+    ended = await platform.ended(run)
+    assert ended.status is RunStatus.DONE
+    assert await shelf.title(run) == "Count"
+    assert await words(platform, run) == [f"word {n}" for n in range(1, TURNS + 1)]
+
+
+async def test_a_run_whose_version_is_gone_goes_on_in_the_new_one(platform: Platform, shelf: Shelf) -> None:
+    run = await interrupted(platform, shelf, Worker.kill)
+    old = (await platform.run(run)).graph_version
+    written(shelf.folder / "source", SECOND % CARRIED)
+    shelf.worker("second")
+    ended = await platform.ended(run)
+    carried = [s.payload for s in await platform.steps(run) if s.payload.get("after") == "upgrade"]
+    assert ended.status is RunStatus.DONE, ended.error
+    assert [(c["from"], c["to"]) for c in carried] == [(old, ended.graph_version)]
+    assert int((await shelf.title(run)).split()[0]) in range(102, 100 + TURNS)
+    assert set(await words(platform, run)) == {f"word {n}" for n in range(1, TURNS + 1)}
+
+
+async def test_a_run_that_cannot_be_carried_over_waits_and_says_why(platform: Platform, shelf: Shelf) -> None:
+    run = await interrupted(platform, shelf, Worker.finish)
+    before = await platform.run(run)
+    written(shelf.folder / "source", SECOND % "None")
+    shelf.worker("second")
+    waiting = await platform.until(run, lambda row: row.status is RunStatus.WAITING)
+    assert waiting.waiting_for is not None
+    assert waiting.waiting_for.endswith("; in the one here, its upgrade has no use for that state")
+    assert waiting.graph_version == before.graph_version
+
+
+UPGRADES: list[tuple[Callable[[str, dict[str, Any]], Any], Any]] = [
+    (lambda version, state: {"turn": state["turn"]}, "its upgrade gave other keys: last, stop"),
+    (lambda version, state: 1 / 0, "its upgrade raised ZeroDivisionError: division by zero"),
+    (lambda version, state: {**state, "last": object()}, "its upgrade raised TypeError"),
+    (lambda version, state: state, {"turn": 3, "last": 7, "stop": ""}),
+]
+
+
+@pytest.mark.parametrize(("upgrade", "said"), UPGRADES)
+def test_what_an_upgrade_gives_is_checked(upgrade: Any, said: Any) -> None:
+    run = RunView(UUID(int=1), "Count")
+    found = upgraded(replace(counting, upgrade=upgrade), run, "old", {"turn": 3, "last": 7, "stop": ""})
+    assert found == said or (isinstance(found, str) and found.startswith(said))
