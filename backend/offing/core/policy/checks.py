@@ -52,6 +52,8 @@ def _about_tool(rule: Rule, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
             yield f".when.{n}", problem, "Use a condition that fits the argument, or name another one."
     yield from _unnamed(rule, spec)
     yield from _substitute(rule, spec, tools)
+    if rule.copies and not rule.reason:
+        yield ".copies", "It lets text that was copied from untrusted sources go anywhere", "Say in `reason` why."
     if _stands_open(rule, spec):
         yield (
             ".when",
