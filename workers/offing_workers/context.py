@@ -25,6 +25,7 @@ from offing.sdk import Role, RoleReply, RunView, ToolCall, result_of
 from offing.sdk.advice import Advice, advised
 from offing.sdk.asking import AsksPeople
 from offing.sdk.children import ChildRequest, ChildResult, NoChildren
+from offing.sdk.conversation import Note, Recalled
 from offing.sdk.values import Input, Output
 from offing.services.library import texts_of
 from offing.storage import reports, steps, turns
@@ -33,10 +34,11 @@ from offing.storage.token_columns import refuse_broken
 from offing.storage.turn_rows import TurnRow
 from offing.storage.turns import Origin, Rejection, attempt_as_json
 from offing.telemetry.attributes import DECISION
-from offing.telemetry.redaction import redact, redact_value
+from offing.telemetry.redaction import redact, redact_value, without_secrets
 from offing.telemetry.tracing import mark_failed
 from offing_workers.asking import Asker
 from offing_workers.children import Children
+from offing_workers.conversing import Conversing, note_draft
 from offing_workers.hold import Drain, Hold
 from offing_workers.meter import RunMeter
 from offing_workers.placing import Placing
@@ -86,9 +88,10 @@ class SliceContext(AsksPeople):
         roles: Sequence[Role[Any, Any]],
         asker: Asker,
         children: Children,
+        conversing: Conversing,
         advice: Mapping[str, Advice] | None = None,
     ) -> None:
-        self._asker, self._children = asker, children
+        self._asker, self._children, self._conversing = asker, children, conversing
         self._run, self._engines, self._hold = run, engines, hold
         self._recorder, self._toolbelt, self._database, self._viewers = recorder, toolbelt, database, viewers
         self._turns_left = turns_per_slice
@@ -155,6 +158,7 @@ class SliceContext(AsksPeople):
         return await self._accepted(role, choice, answer, key, turn, ms, fracture)
 
     async def use(self, call: ToolCall, *, turn: int = 0) -> ToolResult:
+        call = ToolCall(*without_secrets([call.tool, call.args]))
         key = self._recorder.next_key(call.tool, call.args)
         if step := self._recorder.recorded(key, frozenset({StepKind.TOOL})):
             return result_of(step)
@@ -179,6 +183,15 @@ class SliceContext(AsksPeople):
         self, requests: Sequence[ChildRequest], *, turn: int = 0
     ) -> tuple[ChildResult, ...] | NoChildren:
         return await self._children.results(requests, turn, await self._book())
+
+    async def conversation(self, words: str, most: int = 8, *, turn: int = 0) -> tuple[Recalled, ...]:
+        return await self._conversing.recalled(words, most, turn, await self._book())
+
+    async def remember(self, key: str, text: str) -> None:
+        await self.record(note_draft(key, text))
+
+    async def remembered(self) -> tuple[Note, ...]:
+        return await self._conversing.notes()
 
     async def record(self, *drafts: StepDraft) -> None:
         for draft in drafts:
@@ -364,6 +377,7 @@ class SliceContext(AsksPeople):
 
         `key` None: outside any node, for a run that ended before its own generator could write.
         """
+        draft = ReportDraft.model_validate(without_secrets(draft.model_dump()))
         pieces = (await self._book()).all()
         text_of = await self._texts([pieces[id_].span for id_ in mentioned(draft) if id_ in pieces])
         report = check(draft, pieces, text_of, reason, await self._written_by())

@@ -136,8 +136,10 @@ def _spellings(secret: str) -> Iterator[str]:
     yield secret.encode().hex()
     yield quote(secret, safe="")
     yield quote_plus(secret)
-    yield json.dumps(secret)[1:-1]
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    for ascii_only in (True, False):
+        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        yield once
+        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]
     for lead in range(3):
         form = _inner_base64(secret.encode(), lead)
         yield form

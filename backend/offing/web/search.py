@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import httpx
 
+from offing.telemetry.redaction import without_secrets
 from offing.web.provider import Hit, Provider
 from offing.web.url import Refused, Target, target_of
 
@@ -112,9 +113,15 @@ async def _read(provider: Provider, answer: httpx.Response) -> Sequence[Hit] | R
         if len(body) > LARGEST:
             return Refused(f"Its answer is larger than {LARGEST:,} bytes.")
     try:
-        return provider.read(bytes(body))
+        return provider.read(_clean(bytes(body)))
     except (ValueError, KeyError, TypeError):
         return Refused("Its answer cannot be read.")
+
+
+def _clean(body: bytes) -> bytes:
+    """Without the key, which an engine may repeat: before anything of it is cut where only a part would be left."""
+    text: str = without_secrets(body.decode(errors="surrogateescape"))
+    return text.encode(errors="surrogateescape")
 
 
 _PROBLEMS = {
