@@ -28,6 +28,7 @@ from offing.core.run import RunStatus, Spent, StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import Fracture
+from offing.mcp.catalogue import Catalogue
 from offing.sdk import Graph, Role, RoleReply, RunView, ToolCall
 from offing.sdk.asking import AsksPeople
 from offing.sdk.children import ChildRequest, ChildResult, NoChildren
@@ -36,10 +37,13 @@ from offing.sdk.tool import OwnTool
 from offing.sdk.values import Input, Output
 from offing.services.graphs import at_version, own_tools
 from offing.services.library import texts_of
+from offing.services.mcp_results import usable
 from offing.storage import reports, runs, steps, stretches, trajectories
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
 from offing.tools import registry
+from offing.tools.mcp_tools import mcp_tools
+from offing.tools.tool import Tool
 from offing_workers.children import child_result
 from offing_workers.context import NO_MODEL, author_of, holds_draft, mentioned
 
@@ -95,8 +99,13 @@ class Record:
         return {step.key: step for step in self.steps if step.key is not None}
 
 
-async def replayed(database: Database, tenant: UUID, run: UUID, graphs: Mapping[str, Graph]) -> Replayed:
-    """Raises NotFound, InvalidInput when this installation has not the run's graph, Conflict while it goes on."""
+async def replayed(
+    database: Database, tenant: UUID, run: UUID, graphs: Mapping[str, Graph], servers: Catalogue | None = None
+) -> Replayed:
+    """Raises NotFound, InvalidInput when this installation has not the run's graph, Conflict while it goes on.
+
+    `servers`: MCP servers whose tools runs were shown; none is asked.
+    """
     record = await _record(database, tenant, run)
     row = record.row
     if not row.terminal:
@@ -110,12 +119,13 @@ async def replayed(database: Database, tenant: UUID, run: UUID, graphs: Mapping[
         raise InvalidInput("RUN", problem, "Replay a run of a graph that knows the SDK.")
     if any(s.kind is StepKind.QUESTION and s.payload["kind"] == QuestionKind.INTERRUPT for s in record.steps):
         raise InvalidInput("RUN", "its graph interrupted itself, which no record can repeat", "Replay another run.")
-    context = ReplayContext(record, database, tenant, None, own_tools(graph))
+    outside = mcp_tools(usable(servers or Catalogue(), row.scope.get("mcp", ())).values())
+    context = ReplayContext(record, database, tenant, None, own_tools(graph), outside)
     first = await _attempt(graph, context)
     if first.same or row.stop_reason not in UNRECORDED_STOPS:
         return first
     for look in range(context.looks - 1, max(-1, context.looks - 1 - LOOKS), -1):
-        again = await _attempt(graph, ReplayContext(record, database, tenant, look, own_tools(graph)))
+        again = await _attempt(graph, ReplayContext(record, database, tenant, look, own_tools(graph), outside))
         if again.same:
             return again
     return first
@@ -153,10 +163,16 @@ class ReplayContext(AsksPeople):
     """`RunContext` over a record. `stop_at`: the look at `stop` from which the recorded reason shows; None: never."""
 
     def __init__(
-        self, record: Record, database: Database, tenant: UUID, stop_at: int | None, own: Sequence[OwnTool] = ()
+        self,
+        record: Record,
+        database: Database,
+        tenant: UUID,
+        stop_at: int | None,
+        own: Sequence[OwnTool] = (),
+        outside: Sequence[Tool] = (),
     ) -> None:
         self.history, self._database, self._tenant, self._stop_at = record, database, tenant, stop_at
-        row, self._own = record.row, own
+        row, self._own, self._outside = record.row, own, outside
         self._run = RunView(row.id, row.question, record.earlier, row.budget, row.seed)
         self._journal, self._by_seq = record.keyed, {step.seq: step for step in record.steps}
         self._first = min((key.superstep for key in self._journal), default=0)
@@ -179,7 +195,7 @@ class ReplayContext(AsksPeople):
         scope = self.history.row.scope
         web, code = bool(scope.get("web")), bool(scope.get("code"))
         known = registry(str(scope.get("world", "")), web=web, code=code, own=self._own)
-        return tuple(tool.spec for tool in known if tool.spec.name in allowed)
+        return tuple(tool.spec for tool in (*known, *self._outside) if tool.spec.name in allowed)
 
     @property
     def spent(self) -> Spent:

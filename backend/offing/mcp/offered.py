@@ -45,6 +45,7 @@ class OfferedTool:
             effect=self.allowed.effect,
             timeout_seconds=self.allowed.timeout,
             untrusted=True,
+            outward=True,
             foreign=True,
         )
 
