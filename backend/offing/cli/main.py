@@ -56,6 +56,20 @@ def up(*, detach: Annotated[bool, Parameter(negative="")] = False, path: Paths =
 
 
 @app.command
+def dev(*, path: Paths = ()) -> int:
+    """Start everything over a graph that you work on: what changes in its folder is used by the next run.
+
+    Parameters
+    ----------
+    path
+        The graph's folder, or several. None: this folder.
+    """
+    from offing.cli import stack
+
+    return stack.dev(path)
+
+
+@app.command
 def down() -> int:
     """Stop what `offing up` started for this home."""
     from offing.cli import stack

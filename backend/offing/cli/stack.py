@@ -11,6 +11,8 @@ from rich.console import Console
 from offing.cli.hooks import hooks, login_link
 from offing.cli.hooks import migrate as apply_migrations
 from offing.cli.logline import log_line
+from offing.cli.watching import watching
+from offing.core.errors import Conflict
 from offing.local import background, stack
 from offing.local.doctor import Check, Probes, examine
 from offing.local.servers import local_servers
@@ -28,6 +30,15 @@ def up(*, detach: bool, paths: Sequence[Path] = ()) -> int:
         argv = [sys.executable, "-m", "offing.cli", "up", *named]
         return background.up_detached(settings, argv, hooks(), say=say)
     return stack.up(settings, hooks(), say=say, echo=echo)
+
+
+def dev(paths: Sequence[Path]) -> int:
+    """As `up`, over folders of graphs that are loaded anew when they change."""
+    settings = with_paths(load_settings(), paths or [Path()]).model_copy(update={"graph_reload": True})
+    if (running := background.status(settings)).pid is not None:
+        raise Conflict(f"Offing runs for this home already (pid {running.pid}).", "Stop it with `offing down` first.")
+    with watching(available(settings), say):
+        return stack.up(settings, hooks(), say=say, echo=echo)
 
 
 def with_paths(settings: Settings, paths: Sequence[Path]) -> Settings:

@@ -64,6 +64,11 @@ class Catalogue(Mapping[str, Graph]):
     def __len__(self) -> int:
         return len(self._now)
 
+    @property
+    def in_folders(self) -> frozenset[str]:
+        """Names of the graphs that folders offer now."""
+        return frozenset(name for name, graph in self._now.items() if graph is not self._fixed.get(name))
+
     def at(self, name: str, version: str) -> Graph | None:
         """The graph in just this version, also one that its folder has left behind. None: it is not here."""
         self._look(at_once=True)
