@@ -34,6 +34,7 @@ from offing.sdk import (
     Message,
     NoChildren,
     Plan,
+    Recalled,
     Review,
     Role,
     RoleReply,
@@ -173,6 +174,9 @@ class StandIn:
     reviews: list[Review] = field(default_factory=list[Review])
     """What a person says of plans, in order; then nobody is there."""
     shown: list[Plan] = field(default_factory=list[Plan])
+    quoted_earlier: tuple[Span, ...] = ()
+    """What the thread's earlier reports quote."""
+    looked_back: list[str] = field(default_factory=list[str])
     seed: int = 0
     searching: float = 0.0
     """Seconds spent in tools, which are slow here and are not the graph's."""
@@ -312,6 +316,12 @@ class StandIn:
             results.append(replace(result, seq=seq, evidence=brought, findings=findings))
             self.turns += result.spent.turns
         return tuple(results)
+
+    async def conversation(self, words: str, most: int = 8, *, turn: int = 0) -> tuple[Recalled, ...]:
+        self.looked_back.append(words)
+        for span in self.quoted_earlier:
+            self._see(span)
+        return ()
 
     async def review(
         self, plan: Plan, *, default: Verdict | None = None, within: float | None = None, turn: int = 0

@@ -93,6 +93,15 @@ async def test_without_a_turn_nothing_is_chosen() -> None:
     assert (notes(ctx), ctx.report.reason) == ([], StopReason.TURN_LIMIT)
 
 
+async def test_a_follow_up_starts_from_what_its_thread_has_quoted() -> None:
+    first = await asked(SIMPLE)
+    spans = tuple(citation.span for citation in first.report.citations)
+    ctx = await asked("And who does it?", earlier=((SIMPLE, "Twice a year."),), quoted_earlier=spans)
+    assert ctx.looked_back == ["And who does it?"]
+    assert [e.span for e in ctx.found][: len(spans)] == list(spans)
+    assert first.looked_back == []
+
+
 def test_dear_modes_must_promise_more() -> None:
     offered = (Offer(mode=Mode.INSTANT, calls=2), Offer(mode=Mode.AGENTIC, calls=42))
     assert weighed(offered, {Mode.INSTANT: 0.6, Mode.AGENTIC: 0.75})[0].mode is Mode.INSTANT

@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 from offing.core.run import Budget
 from offing.sdk import (
     ChildRequest,
+    DraftCitation,
     DraftSection,
     DraftSentence,
     Graph,
@@ -21,7 +22,7 @@ from offing.sdk import (
 )
 from tests.workers.graphs import SPEAKER, untyped
 
-GRAPHS = "tests.workers.families:family"
+GRAPHS = "tests.workers.families:family,tests.workers.families:conversing"
 
 
 class Family(TypedDict):
@@ -80,5 +81,42 @@ family = Graph(
     build=_build,
     start=lambda _: {"turn": 0},
     roles=(SPEAKER,),
+    turn_key="turn",
+)
+
+
+async def look_back(state: Family, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    await ctx.begin_turn(1)
+    notes = tuple(DraftSentence(text=f"{note.key}: {note.text}") for note in await ctx.remembered())
+    found = await ctx.conversation(ctx.run.question, 3)
+    said = tuple(
+        DraftSentence(text=one.text, citations=tuple(DraftCitation(evidence=id) for id in one.evidence))
+        for one in found
+    )
+    await ctx.remember("last", ctx.run.question)
+    await ctx.remember("last", f"{ctx.run.question}!")
+    named = (("Notes", notes), ("Said", said))
+    sections = tuple(DraftSection(heading=name, sentences=sentences) for name, sentences in named if sentences)
+    await ctx.deliver(ReportDraft(title="Back", sections=sections), StopReason.ANSWERED)
+    return {"turn": 1}
+
+
+def _looking_back() -> Any:
+    graph = untyped(Family, context_schema=RunContext)
+    graph.add_node("look_back", look_back)
+    graph.add_edge(START, "look_back")
+    graph.add_edge("look_back", END)
+    return graph
+
+
+conversing = Graph(
+    name="conversing",
+    title="Conversing",
+    description="Looks back at its thread.",
+    version="conversing-1",
+    build=_looking_back,
+    start=lambda _: {"turn": 0},
+    roles=(),
     turn_key="turn",
 )

@@ -504,12 +504,18 @@ def _used(call: ToolCall, outcome: Outcome, key: CallKey, turn: int, ms: int) ->
         outcome.title,
         payload,
         label=outcome.verb if ok else "failed",
-        detail=outcome.detail,
+        detail=_with_place(outcome),
         ok=ok,
         ms=ms,
         turn=turn,
         key=key,
     )
+
+
+def _with_place(outcome: Outcome) -> str:
+    """What a timeline shows under the title; of an observation from outside, also where it came from."""
+    origin = outcome.label.origin
+    return " \u00b7 ".join(filter(None, (outcome.detail, f"from {origin.name}" if origin.outside else "")))
 
 
 def _reported(report: Report, key: CallKey | None) -> StepDraft:

@@ -32,6 +32,7 @@ from offing.mcp.catalogue import Catalogue
 from offing.sdk import Graph, Role, RoleReply, RunView, ToolCall
 from offing.sdk.asking import AsksPeople
 from offing.sdk.children import ChildRequest, ChildResult, NoChildren
+from offing.sdk.conversation import Note, Recalled
 from offing.sdk.observation import result_of
 from offing.sdk.tool import OwnTool
 from offing.sdk.values import Input, Output
@@ -46,6 +47,7 @@ from offing.tools.mcp_tools import mcp_tools
 from offing.tools.tool import Tool
 from offing_workers.children import child_result
 from offing_workers.context import NO_MODEL, author_of, holds_draft, mentioned
+from offing_workers.conversing import note_draft, notes_in, recalled_in
 
 UNRECORDED_STOPS = frozenset(
     {StopReason.TOKEN_LIMIT, StopReason.SPEND_LIMIT, StopReason.TIME_LIMIT, StopReason.ASKED_TO_WRITE}
@@ -250,6 +252,18 @@ class ReplayContext(AsksPeople):
         turns = sum(result.spent.turns for result in results)
         self._spent = replace(self._spent, turns=self._spent.turns + turns)
         return results
+
+    async def conversation(self, words: str, most: int = 8, *, turn: int = 0) -> tuple[Recalled, ...]:
+        step = self._next("what the thread's earlier reports say", {StepKind.TOOL})
+        self._same("arguments", step.payload["args"], {"words": words, "most": most})
+        self._book.add(step.payload["content"], label_in(step.payload))
+        return recalled_in(step, self._book)
+
+    async def remember(self, key: str, text: str) -> None:
+        await self.record(note_draft(key, text))
+
+    async def remembered(self) -> tuple[Note, ...]:
+        return notes_in(self._next("the thread's notes", {StepKind.TOOL}))
 
     async def put(self, asking: Asking, turn: int) -> question.Answer:
         step = self._next("to ask a person", {StepKind.QUESTION})

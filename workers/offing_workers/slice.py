@@ -45,6 +45,7 @@ from offing_workers.asking import Asker
 from offing_workers.carrying_over import carried_over
 from offing_workers.children import Children
 from offing_workers.context import SliceContext
+from offing_workers.conversing import Conversing
 from offing_workers.hold import Drain, Hold
 from offing_workers.places import Places
 from offing_workers.recollection import Recollection
@@ -259,6 +260,7 @@ class Slice:
             counts_turns=bool(graph.turn_key),
             roles=graph.roles,
             asker=self._asker,
+            conversing=Conversing(self._database, self._recorder, toolbelt, row.thread),
             children=Children(self._database, self._recorder, toolbelt, self._wakes, row, self._graphs),
             advice=advice,
         )

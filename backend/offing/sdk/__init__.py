@@ -24,6 +24,7 @@ from offing.core.trajectory import Fracture
 from offing.sdk.asking import AsksPeople, Plan, Review, Unanswered, Verdict
 from offing.sdk.children import CHILD_RUN, ChildRequest, ChildResult, Finding, NoChildren
 from offing.sdk.context import RoleReply, RunContext, RunView, ToolCall
+from offing.sdk.conversation import CONVERSATION, NOTES, Note, Recalled
 from offing.sdk.form import Form
 from offing.sdk.graph import Graph, content_hash
 from offing.sdk.observation import result_of
@@ -32,7 +33,9 @@ from offing.sdk.tool import OwnTool, ToolArgs, ToolFailed, tool
 
 __all__ = [
     "CHILD_RUN",
+    "CONVERSATION",
     "DATA_RULE",
+    "NOTES",
     "AsksPeople",
     "Budget",
     "ChildRequest",
@@ -52,8 +55,10 @@ __all__ = [
     "Message",
     "ModelFree",
     "NoChildren",
+    "Note",
     "OwnTool",
     "Plan",
+    "Recalled",
     "Report",
     "ReportDraft",
     "ReportStatus",

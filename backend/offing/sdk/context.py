@@ -18,6 +18,7 @@ from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import Fracture
 from offing.sdk.asking import Plan, Review, Verdict
 from offing.sdk.children import ChildRequest, ChildResult, NoChildren
+from offing.sdk.conversation import Note, Recalled
 from offing.sdk.role import Role
 from offing.sdk.values import Input, Output
 
@@ -109,7 +110,7 @@ class RunContext(Protocol):
     async def approve(
         self, what: str, detail: str = "", *, default: bool | None = None, within: float | None = None, turn: int = 0
     ) -> bool:
-        """Ask a person for a yes or a no to what the run is about to do. `detail` is shown with it. It waits as `ask`."""
+        """Ask a person for a yes or a no to what the run is about to do. `detail` is shown, too. It waits as `ask`."""
         ...
 
     async def review(
@@ -126,6 +127,21 @@ class RunContext(Protocol):
         What they use is taken from this run's budget and booked to it, turns included: count them on. `NoChildren`:
         do the work in sequence, as in a rollout. A node that waits is run again from its beginning.
         """
+        ...
+
+    async def conversation(self, words: str, most: int = 8, *, turn: int = 0) -> tuple[Recalled, ...]:
+        """The sentences of the thread's earlier reports that share most with these words, best first.
+
+        What they quote becomes evidence of this run. Empty: this is the thread's first run, or nothing fits.
+        """
+        ...
+
+    async def remember(self, key: str, text: str) -> None:
+        """Leave a note for the thread's later runs, in place of what they would find under this key. Kept as a step."""
+        ...
+
+    async def remembered(self) -> tuple[Note, ...]:
+        """The notes that the thread's earlier runs left, the latest of each key, newest first. Untrusted."""
         ...
 
     async def record(self, *drafts: StepDraft) -> None:

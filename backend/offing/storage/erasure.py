@@ -44,9 +44,11 @@ RUNS_TOUCHED = """
       union select run_id from citation where tenant_id = %(tenant)s and artefact_id = any(%(artefacts)s))
     select r.id, r.status, r.id in (select run_id from read) as read_it from run r
      where r.tenant_id = %(tenant)s
-       and r.thread_id in (select thread_id from run where id in (select run_id from read))
+       and (r.thread_id in (select thread_id from run where id in (select run_id from read))
+            or r.id in (select parent_id from child_run where run_id in (select run_id from read)))
 """
-"""Runs that retrieved one of the texts, and the others of their threads, which may have been told of it."""
+"""Runs that retrieved one of the texts, and the others of their threads and who started them, which may have been told
+of it."""
 
 QUOTES = "select distinct quote from citation where tenant_id = %s and artefact_id = any(%s)"
 

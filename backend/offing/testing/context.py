@@ -21,6 +21,7 @@ from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import Fracture
 from offing.sdk import Role, RoleReply, RunView, ToolCall, result_of
 from offing.sdk.children import ChildRequest, ChildResult, NoChildren
+from offing.sdk.conversation import Note, Recalled
 from offing.sdk.values import Input, Output
 from offing.testing.stage import Executed, Lost, Stage
 from offing.testing.tooling import used
@@ -90,6 +91,16 @@ class RehearsedContext:
     ) -> tuple[ChildResult, ...] | NoChildren:
         """A rehearsal is of one graph: it is done in sequence, as in a rollout."""
         return NoChildren("A rehearsal has nobody else to send.") if requests else ()
+
+    async def conversation(self, words: str, most: int = 8, *, turn: int = 0) -> tuple[Recalled, ...]:
+        """A rehearsal's thread has no earlier runs."""
+        return ()
+
+    async def remember(self, key: str, text: str) -> None:
+        await self.record(StepDraft(StepKind.NOTE, f"{key}: {text}", {"remember": key, "text": text}, "remember"))
+
+    async def remembered(self) -> tuple[Note, ...]:
+        return ()
 
     async def record(self, *drafts: StepDraft) -> None:
         for draft in drafts:

@@ -30,6 +30,8 @@ async def route(state: State, runtime: "Runtime[Any]") -> Update:
     ctx: RunContext = runtime.context
     if reason := halted(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
+    if ctx.run.earlier:
+        await ctx.conversation(ctx.run.question)  # what the thread has quoted already can be cited again
     table = await read(ctx, state)
     parts = analysis_of(Case(**table.case())).sub_questions
     offered = offers(len(parts), ctx.run.budget.turns, table.cards)
