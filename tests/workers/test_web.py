@@ -57,7 +57,10 @@ async def test_a_run_asked_with_the_web_cites_the_page_that_it_read(
     start_worker(**reaching(site))
     run = await asked(platform, {"web": True})
     assert run.status is RunStatus.DONE
-    assert [step.payload["status"] for step in await tools(platform, run)] == ["ok", "ok"]
+    searched, page = await tools(platform, run)
+    assert [step.payload["status"] for step in (searched, page)] == ["ok", "ok"]
+    assert [step.payload["origin"] for step in (searched, page)] == ["tool:web_search", "web:127.0.0.1"]
+    assert page.detail.endswith(" \u00b7 from 127.0.0.1")
     async with platform.database.transaction(platform.tenant) as connection:
         report = await reports.latest(connection, run.id)
     assert report is not None

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from offing.core.model import Message
+from offing.core.provenance import NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,9 @@ class ToolUse:
     status: str
     message: str
     at: datetime
+    origin: str = str(NOBODY.origin)
+    """Where the observation came from, as `core.provenance` writes it."""
+    trust: str = str(NOBODY.trust)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,17 +101,14 @@ def _metrics(turn: Talk) -> dict[str, Any]:
 def _used(use: ToolUse) -> dict[str, Any]:
     call = f"call-{use.seq}"
     content = use.content if isinstance(use.content, str) else orjson.dumps(use.content).decode()
+    about = {"status": use.status, "message": use.message, "origin": use.origin, "trust": use.trust}
     return {
         "source": "agent",
         "message": "",
         "timestamp": use.at.isoformat(),
         "llm_call_count": 0,
         "tool_calls": [{"tool_call_id": call, "function_name": use.tool, "arguments": dict(use.args)}],
-        "observation": {
-            "results": [
-                {"source_call_id": call, "content": content, "extra": {"status": use.status, "message": use.message}}
-            ]
-        },
+        "observation": {"results": [{"source_call_id": call, "content": content, "extra": about}]},
         "extra": {"seq": use.seq, "number": use.number},
     }
 

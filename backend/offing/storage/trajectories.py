@@ -121,7 +121,7 @@ SIZES = """
 
 TOOLS = """
     select run_id, seq, turn, payload->>'tool', payload->'args', payload->'content', payload->>'status',
-           payload->>'message', at
+           payload->>'message', at, coalesce(payload->>'origin', 'unknown'), coalesce(payload->>'trust', 'untrusted')
       from step where run_id = %s and kind = 'tool' order by seq
 """
 

@@ -97,7 +97,9 @@ def a_dialogue(**changes: Any) -> Dialogue:
     said = Message("assistant", ("look up Ana",), turn=3)
     second = a_talk(5, "Bo", place=1, messages=(*first.messages, said, Message("user", ("Ana: Bo",))))
     third = a_talk(7, "", segment=None, engine="extractive", trainable="none", tokens=None)
-    tool = ToolUse(4, 1, "look_up", {"entity": "Ana", "deep": True}, {"values": ["Bo"]}, "ok", "", NOW)
+    tool = ToolUse(
+        4, 1, "look_up", {"entity": "Ana", "deep": True}, {"values": ["Bo"]}, "ok", "", NOW, "web:example.org"
+    )
     heads = (SegmentHead(0, "planner", "root"),)
     defaults: dict[str, Any] = {
         "episode": an_episode(),

@@ -154,6 +154,10 @@ def test_atif_is_what_its_own_package_reads() -> None:
     assert said.metrics.logprobs == [-0.5, -0.25]
     assert used.tool_calls is not None
     assert (used.llm_call_count, used.tool_calls[0].function_name) == (0, "look_up")
+    assert used.observation is not None
+    about = used.observation.results[0].extra
+    assert about is not None
+    assert (about["origin"], about["trust"]) == ("web:example.org", "untrusted")
     assert read.extra is not None
     assert read.extra["scores"][1]["failure"] == "no answer"
 
