@@ -10,7 +10,8 @@ from offing.services.runs import RunRequest
 PLACE = "tests.graphs.plain"
 
 GRAPHS = ",".join(
-    f"{PLACE}.{name}:graph" for name in ("react", "supervisor", "map_reduce", "swarm", "review", "reader", "keeping")
+    f"{PLACE}.{name}:graph"
+    for name in ("react", "supervisor", "map_reduce", "swarm", "review", "reader", "keeping", "functional")
 )
 
 
@@ -138,6 +139,23 @@ REVIEW = Play(
     "Dear Ms Berg, sadly the roof leaks.",
     2,
     notes=("draft 1 is being written", "written", "draft 2 is being written", "written"),
+)
+
+FUNCTIONAL = Play(
+    "plain_functional",
+    "the hall",
+    {
+        "agent": {
+            "answers": [says("lost")],
+            "cases": [
+                case("the hall outside", says("red")),
+                case("the hall inside", says("dark")),
+                case("Join: red / dark", says("Red outside, dark inside.")),
+            ],
+        }
+    },
+    "Red outside, dark inside.",
+    3,
 )
 
 PLAYS = (REACT, SUPERVISOR, MAP_REDUCE, SWARM)

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from offing.core.question import Answer
-from offing.core.run import RunStatus, StopReason
+from offing.core.run import CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.services import library
 from offing.services.questions import answer, asked
+from offing.services.runs import cancel
 from tests.workers.conftest import Platform, Standing
 from tests.workers.plain_runs import answer_of, model_calls, prompts, report_of, started, turns_of
-from tests.workers.plain_scripts import GRAPHS, PLAYS, REACT, REVIEW, SUPERVISOR, Play, calls, says
+from tests.workers.plain_scripts import FUNCTIONAL, GRAPHS, PLAYS, REACT, REVIEW, SUPERVISOR, Play, calls, says
 
 STANDING = {"OFFING_GRAPHS": GRAPHS, "OFFING_SLICE_TURNS": "2"}
 """Slices that are shorter than any of the runs, so that each goes on from its checkpoints."""
@@ -137,3 +138,21 @@ async def test_a_tool_of_ours_that_fails_tells_the_model_why(standing: Platform)
     run = await started(standing, Play("plain_reader", "How old?", lines, "", 2).request())
     assert (await standing.ended(run.id)).status is RunStatus.DONE
     assert "query" in (await turns_of(standing, run.id))[-1].messages[-1].text
+
+
+async def test_the_functional_form_runs_too(standing: Platform) -> None:
+    run = await started(standing, FUNCTIONAL.request())
+    ended = await standing.ended(run.id)
+    assert ended.status is RunStatus.DONE, ended.error
+    assert await answer_of(standing, run.id) == FUNCTIONAL.answer
+    assert len(model_calls(await standing.steps(run.id))) == FUNCTIONAL.calls
+
+
+async def test_a_person_who_asks_to_write_now_gets_what_there_is(standing: Platform) -> None:
+    run = await started(standing, replace(SUPERVISOR, turns=50).request(delay_ms=300))
+    while not any(s.title == "It has 17 moons." for s in await standing.steps(run.id)):
+        assert not (await standing.run(run.id)).terminal
+    await cancel(standing.database, standing.hints, standing.tenant, run.id, CancelMode.WRITE)
+    ended = await standing.ended(run.id)
+    assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.ASKED_TO_WRITE)
+    assert await answer_of(standing, run.id) == "It has 17 moons."

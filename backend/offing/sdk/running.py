@@ -44,6 +44,8 @@ class _Carried:
     context: RunContext
     loop: asyncio.AbstractEventLoop
     waited_for: set[Future[Any]] = field(default_factory=set[Future[Any]])
+    over: bool = False
+    """The run is not executed here any more."""
 
 
 _carried: ContextVar[_Carried | None] = ContextVar("offing_run", default=None)
@@ -58,6 +60,7 @@ def carrying(context: RunContext) -> Generator[None]:
         yield
     finally:
         _carried.reset(token)
+        carried.over = True
         for future in tuple(carried.waited_for):
             future.cancel()
 
@@ -89,6 +92,8 @@ def waited(work: Coroutine[Any, Any, Result]) -> Result:
         raise
     future = asyncio.run_coroutine_threadsafe(work, carried.loop)
     carried.waited_for.add(future)
+    if carried.over:  # in the moment before
+        future.cancel()
     try:
         return future.result()
     except CancelledError:

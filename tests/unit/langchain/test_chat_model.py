@@ -67,6 +67,23 @@ def test_a_thread_finds_the_run_and_waits_on_its_loop() -> None:
     assert asyncio.run(inside())
 
 
+def test_a_thread_that_waits_is_let_go_when_the_run_is_taken_away() -> None:
+    async def inside() -> None:
+        with carrying(object()):  # type: ignore[arg-type]
+            begun = asyncio.Event()
+
+            async def never() -> None:
+                begun.set()
+                await asyncio.Event().wait()
+
+            waiting = asyncio.create_task(asyncio.to_thread(lambda: waited(never())))
+            await begun.wait()
+        with pytest.raises(OutsideRun, match="taken"):
+            await waiting
+
+    asyncio.run(inside())
+
+
 def test_a_compiled_graph_and_one_that_is_not_are_registered_alike() -> None:
     for graph in (built(), built, lambda: StateGraph(MessagesState)):
         registered = plain_graph("mine", graph, code=CODE, models=("agent", "critic"), engine="litellm:a/b")
