@@ -5,7 +5,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from offing.core.url import PORTS, Refused, Target, target_of
+from offing.core.url import LONGEST, PORTS, Refused, Target, target_of
 
 LONGEST_PATH = 4_096
 _MAIL = re.compile(r"[^@\s<>\"(),:;\\]+@([^@\s<>\"(),:;\\]+)")
@@ -29,7 +29,7 @@ def at_host(url: str, patterns: tuple[str, ...], *, any_port: bool) -> bool | No
 
     `any_port`: a pattern without a port stands for all of them; else for the scheme's own.
     """
-    target = target_of(url)
+    target = _target(url)
     if isinstance(target, Refused):
         return None
     return any(_covers(pattern, target, any_port) for pattern in patterns)
@@ -52,7 +52,7 @@ def destination(text: str, *, bare: bool) -> str | None:
     What looks like an address and cannot be read is one of which nothing is known: the empty text. `bare`: names
     without a scheme count, too.
     """
-    target = target_of(text)
+    target = _target(text)
     if isinstance(target, Target):
         return target.host
     mail = _MAIL.fullmatch(text.strip())
@@ -85,17 +85,22 @@ def inside(path: str, root: str, *, strict: bool) -> bool | None:
     if not path.startswith("/"):
         return True if strict else None
     if not strict:
-        parts, top = [_plain(p) for p in parts], [_plain(p) for p in top]
+        parts, top = tuple(map(_plain, parts)), tuple(map(_plain, top))
     return parts[: len(top)] == top
 
 
-def parts_of(path: str) -> list[str] | None:
+def parts_of(path: str) -> tuple[str, ...] | None:
     """Names on the way. None: there is something in it that two readers could take for two different places."""
-    if not path or len(path) > LONGEST_PATH or path.startswith(("~", "//")) or "\\" in path or "%" in path:
+    return _parts(path) if 0 < len(path) <= LONGEST_PATH else None
+
+
+@lru_cache(maxsize=256)
+def _parts(path: str) -> tuple[str, ...] | None:
+    if path.startswith(("~", "//")) or "\\" in path or "%" in path:
         return None
     if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in path):
         return None
-    parts = [part for part in path.split("/") if part not in ("", ".")]
+    parts = tuple(part for part in path.split("/") if part not in ("", "."))
     doubtful = any(part.strip() != part or _dots(part) or _divided(part) for part in parts)
     return None if doubtful or _SCHEMED.match(path) else parts
 
@@ -112,6 +117,16 @@ def _dots(part: str) -> bool:
 
 def _plain(part: str) -> str:
     return unicodedata.normalize("NFKC", part).casefold()
+
+
+def _target(text: str) -> Target | Refused:
+    """As `target_of`; several rules ask for the same one."""
+    return _remembered(text) if len(text) <= LONGEST else target_of(text)
+
+
+@lru_cache(maxsize=256)
+def _remembered(text: str) -> Target | Refused:
+    return target_of(text)
 
 
 @lru_cache(maxsize=1_024)

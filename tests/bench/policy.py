@@ -1,0 +1,57 @@
+"""The tool policy: processor time of a decision, over calls as they are and over the hardest that there are."""
+
+import time
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from offing.core.policy import Condition, Policy, PolicyContext, Rule, Seen, decide, default_policy
+from offing.core.tool import ToolSpec
+from offing.tools import registry
+from tests.bench.figures import Figure, ms, percentile
+from tests.unit.core.policy.bypasses import GOOD, GUARDED
+from tests.unit.core.policy.test_bypasses import POLICY, SPEC
+
+DECISIONS = 20_000
+WORDS = 20_000
+"""Words of untrusted text that the run has read."""
+
+
+def policy_speed() -> list[Figure]:
+    chance = Random(1)
+    read = " ".join(f"{chance.getrandbits(40):x}" for _ in range(WORDS))
+    moment = PolicyContext(tainted=True, seen=Seen().with_text(read), known_hosts=frozenset({"docs.example.org"}))
+    tools = {tool.spec.name: tool.spec for tool in registry(web=True)}
+    page = {"url": "https://docs.example.org/guide/intro?page=2", "start": 0, "length": 3000}
+    usual = _times(default_policy(web=True), tools["fetch_page"], [page], moment)
+    many = Policy(rules=(*POLICY.rules, *_rules()))
+    guarded = _times(many, SPEC, [args for _, args in GUARDED] + [GOOD], moment)
+    return [
+        _figure("a decision under the default policy, for a page, median (99th percentile)", usual),
+        _figure("a decision under 100 rules with patterns, hosts and paths, hostile arguments, the same", guarded),
+        Figure("decisions a second, one core, default policy", f"{len(usual) / sum(usual):,.0f}"),
+    ]
+
+
+def _rules() -> list[Rule]:
+    """Forbid rules that are all tried, and whose patterns are as costly as any."""
+    patterns = [f"(a|b|{n})*[a-f]{{1,20}}(x|y)?" for n in range(33)]
+    hosts = [Condition(arg="url", host=(f"*.evil{n}.net", f"evil{n}.org")) for n in range(33)]
+    paths = [Condition(arg="path", path=f"/etc/{n}") for n in range(33)]
+    conditions = (*(Condition(arg="code", regex=pattern) for pattern in patterns), *hosts, *paths)
+    return [Rule(tool=SPEC.name, effect="forbid", when=(condition,)) for condition in conditions]
+
+
+def _times(policy: Policy, spec: ToolSpec, calls: Sequence[Mapping[str, Any]], moment: PolicyContext) -> list[float]:
+    taken: list[float] = []
+    for n in range(DECISIONS):
+        began = time.thread_time()
+        decide(policy, spec, calls[n % len(calls)], moment)
+        taken.append(time.thread_time() - began)
+    return taken
+
+
+def _figure(what: str, taken: list[float]) -> Figure:
+    middle, late = percentile(taken, 0.5), percentile(taken, 0.99)
+    figure = f"{middle * 1e6:.0f} \u00b5s ({late * 1e6:.0f} \u00b5s)"
+    return Figure(what, figure, aim=f"< {ms(0.001)} at the 99th percentile", met=late < 0.001)

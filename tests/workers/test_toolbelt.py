@@ -1,0 +1,192 @@
+"""What the toolbelt makes of each verdict of the policy: a call, a refusal, a question to a person, or another call."""
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from offing.core.policy import Condition, Given, Policy, Rule, Substitute
+from offing.core.run import Spent
+from offing.core.step import CallKey
+from offing.core.tool import ToolOutput, ToolSpec, ToolStatus
+from offing.sdk import ToolCall
+from offing.storage.checkpoints import FencedSaver
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing.tools.tool import Tool, ToolScope
+from offing_workers.approving import Approval, Approved
+from offing_workers.recollection import Recollection
+from offing_workers.recorder import Recorder
+from offing_workers.toolbelt import Outcome, Toolbelt, size_of
+from tests.storage.builders import TERM, claimed
+from tests.unit.tools.test_world_tools import NoLibrary
+from tests.workers.test_recorder import Nobody
+
+
+class Args(BaseModel, extra="forbid"):
+    word: str
+    times: int = 1
+
+
+class Says:
+    """Repeats a word, and remembers what it was asked."""
+
+    def __init__(self, name: str) -> None:
+        self.spec = ToolSpec(name, "Says.", Args, "say")
+        self.heard: list[Args] = []
+
+    async def __call__(self, args: Args, scope: ToolScope) -> ToolOutput:
+        self.heard.append(args)
+        return ToolOutput({"said": args.word * args.times}, self.spec.name)
+
+
+class Person:
+    """Answers what it was told to."""
+
+    def __init__(self, allowed: bool, words: str = "") -> None:
+        self._answer, self.asked = Approved(allowed, words), list[Approval]()
+
+    async def approve(self, approval: Approval, key: CallKey) -> Approved:
+        self.asked.append(approval)
+        return self._answer
+
+
+class Suspended(BaseException):
+    """Stands for what leaves a node that waits."""
+
+
+class Away:
+    async def approve(self, approval: Approval, key: CallKey) -> Approved:
+        raise Suspended
+
+
+@pytest.fixture
+async def database(app_url: str) -> AsyncIterator[Database]:
+    async with Database(app_url, most=4) as database:
+        yield database
+
+
+@pytest.fixture
+async def recorder(database: Database) -> Recorder:
+    fence = (await claimed(database, LOCAL_TENANT)).fence
+    return Recorder(
+        database,
+        Nobody(),
+        fence,
+        term=TERM,
+        journal={},
+        spent=Spent(),
+        recollection=Recollection(database, LOCAL_TENANT, fence.run, last_seq=1, fresh=True),
+        checkpoints=FencedSaver(database, fence, term=TERM, turn_key="turn"),
+        monotonic=time.monotonic,
+    )
+
+
+class Bench:
+    """Two tools, `loud` and `soft`, under a policy."""
+
+    def __init__(self, database: Database, recorder: Recorder, *rules: Rule, **more: Any) -> None:
+        self.loud, self.soft = Says("loud"), Says("soft")
+        tools: dict[str, Tool] = {"loud": self.loud, "soft": self.soft}
+        scope = ToolScope(recorder.fence.tenant, recorder.fence.run, "", NoLibrary())
+        self.belt = Toolbelt(tools, Policy(rules=rules), scope, database, recorder, {}, **more)
+        self._calls = 0
+
+    async def use(self, tool: str, **args: Any) -> Outcome:
+        self._calls += 1
+        return await self.belt.use(ToolCall(tool, args), CallKey(1, "node", self._calls))
+
+
+ASK = Rule(tool="loud", effect="ask", others=True, name="loud words", reason="It wakes people.")
+SOFTLY = Substitute(tool="soft", args=(Given(arg="word", of="word"), Given(arg="times", value=1)))
+QUIET = Rule(tool="loud", effect="replace", instead=SOFTLY, name="quiet, please")
+SOFT = Rule(tool="soft", others=True)
+
+
+async def test_a_person_who_agrees_has_the_call_made(database: Database, recorder: Recorder) -> None:
+    person = Person(True)
+    bench = Bench(database, recorder, ASK, approver=person)
+    outcome = await bench.use("loud", word="hey")
+    assert (outcome.status, outcome.content, outcome.rule) == (ToolStatus.OK, {"said": "hey"}, "loud words")
+    assert person.asked == [Approval("loud", {"word": "hey", "times": 1}, "loud words", "It wakes people.")]
+
+
+async def test_a_person_who_refuses_is_heard_by_the_model(database: Database, recorder: Recorder) -> None:
+    bench = Bench(database, recorder, ASK, approver=Person(False, "Not at night."))
+    outcome = await bench.use("loud", word="hey")
+    assert (outcome.status, outcome.message) == (ToolStatus.DENIED, "loud is not allowed: Not at night.")
+    assert bench.loud.heard == []
+    assert bench.belt.used == {}
+
+
+async def test_where_nobody_can_be_asked_the_call_is_denied(database: Database, recorder: Recorder) -> None:
+    outcome = await Bench(database, recorder, ASK).use("loud", word="hey")
+    assert outcome.status is ToolStatus.DENIED
+
+
+async def test_a_call_that_waits_for_a_person_is_neither_counted_nor_made(
+    database: Database, recorder: Recorder
+) -> None:
+    bench = Bench(database, recorder, ASK, approver=Away())
+    with pytest.raises(Suspended):
+        await bench.use("loud", word="hey")
+    assert (bench.belt.used, bench.loud.heard) == ({}, [])
+
+
+async def test_a_message_stands_for_a_call_that_is_not_made(database: Database, recorder: Recorder) -> None:
+    bench = Bench(database, recorder, Rule(tool="loud", effect="replace", message="Whisper instead."))
+    outcome = await bench.use("loud", word="hey")
+    assert outcome.status is ToolStatus.DENIED
+    assert "Whisper instead." in outcome.message
+    assert bench.loud.heard == []
+
+
+async def test_a_substitute_is_called_with_the_arguments_that_the_rule_gives_it(
+    database: Database, recorder: Recorder
+) -> None:
+    bench = Bench(database, recorder, QUIET, SOFT)
+    outcome = await bench.use("loud", word="hey", times=9)
+    assert (outcome.status, outcome.content) == (ToolStatus.OK, {"said": "hey"})
+    assert outcome.instead == ToolCall("soft", {"word": "hey", "times": 1})
+    assert outcome.rule == "quiet, please; allow soft #2"
+    assert (bench.loud.heard, bench.belt.used) == ([], {"soft": 1})
+
+
+async def test_a_substitute_is_judged_by_the_same_policy(database: Database, recorder: Recorder) -> None:
+    forbidden = Rule(tool="soft", effect="forbid", when=(Condition(arg="word", glob="*secret*"),))
+    bench = Bench(database, recorder, QUIET, SOFT, forbidden)
+    assert (await bench.use("loud", word="a secret")).status is ToolStatus.DENIED
+    assert (await Bench(database, recorder, QUIET).use("loud", word="hey")).status is ToolStatus.DENIED
+    assert bench.soft.heard == []
+
+
+async def test_substitutes_of_substitutes_end_in_a_refusal(database: Database, recorder: Recorder) -> None:
+    back = Substitute(tool="loud", args=(Given(arg="word", of="word"),))
+    bench = Bench(database, recorder, QUIET, SOFT, Rule(tool="soft", effect="replace", instead=back))
+    outcome = await bench.use("loud", word="hey")
+    assert outcome.status is ToolStatus.DENIED
+    assert (bench.loud.heard, bench.soft.heard) == ([], [])
+
+
+async def test_a_substitute_may_need_a_person_who_sees_the_call_that_would_be_made(
+    database: Database, recorder: Recorder
+) -> None:
+    person = Person(True)
+    bench = Bench(database, recorder, QUIET, Rule(tool="soft", effect="ask", others=True), approver=person)
+    assert (await bench.use("loud", word="hey")).status is ToolStatus.OK
+    assert [(asked.tool, asked.args["word"]) for asked in person.asked] == [("soft", "hey")]
+
+
+async def test_bytes_that_a_tool_answered_count_against_its_rule(database: Database, recorder: Recorder) -> None:
+    size = size_of({"said": "hey"})
+    bench = Bench(database, recorder, Rule(tool="loud", others=True, most_bytes=2 * size), received={"loud": size - 1})
+    statuses = [(await bench.use("loud", word="hey")).status for _ in range(3)]
+    assert statuses == [ToolStatus.OK, ToolStatus.OK, ToolStatus.DENIED]
+
+
+async def test_tools_of_which_something_may_happen_are_offered(database: Database, recorder: Recorder) -> None:
+    assert [spec.name for spec in Bench(database, recorder, ASK).belt.specs] == ["loud"]
+    forbid = Rule(tool="loud", effect="forbid")
+    assert [spec.name for spec in Bench(database, recorder, forbid, SOFT).belt.specs] == ["soft"]
