@@ -17,6 +17,7 @@ from tests.bench.figures import Figure, machine, table
 from tests.bench.flows import flow_accuracy
 from tests.bench.long import long_run
 from tests.bench.loop import loop_speed
+from tests.bench.policy import policy_speed
 from tests.bench.platform import client, measured_stack
 from tests.bench.protocol import latency, per_turn, supersteps, throughput
 from tests.bench.record import bytes_a_token
@@ -33,7 +34,7 @@ BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -
 
 PARTS = (
     *("latency", "throughput", "turns", "supersteps", "long", "rollouts", "flows", "rounds", "record"),
-    *("waiting", "sdk", "ask", "engine", "export", "trainer", "loop", "sandbox"),
+    *("waiting", "sdk", "ask", "engine", "export", "trainer", "loop", "sandbox", "policy"),
 )
 
 
@@ -44,6 +45,7 @@ ALONE = {
     "trainer": trainer_speed,
     "loop": loop_speed,
     "sandbox": sandbox_speed,
+    "policy": policy_speed,
 }
 """Parts that start what they need themselves."""
 
