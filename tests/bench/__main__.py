@@ -17,8 +17,8 @@ from tests.bench.figures import Figure, machine, table
 from tests.bench.flows import flow_accuracy
 from tests.bench.long import long_run
 from tests.bench.loop import loop_speed
-from tests.bench.policy import policy_speed
 from tests.bench.platform import client, measured_stack
+from tests.bench.policy import policy_speed
 from tests.bench.protocol import latency, per_turn, supersteps, throughput
 from tests.bench.record import bytes_a_token
 from tests.bench.rollouts import rollouts_a_second
