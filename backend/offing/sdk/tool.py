@@ -53,8 +53,8 @@ def tool(
 ) -> Callable[[Work], OwnTool]:
     """Make a tool of an async function: its name, its docstring and the type of its first argument declare it.
 
-    `verb`: the word in a timeline; empty: the first word of the function's name. `effect`: anything but `PURE` is
-    refused by a run's policy until the operator allows it. `untrusted`: False only for results in which nothing comes
+    `verb`: the word in a timeline; empty: the first word of the function's name. `effect`: before a call of one that
+    is not `PURE` a person is asked. `untrusted`: False only for results in which nothing comes
     from outside. `outward`: its arguments leave for other people's servers. Raises InvalidInput for a function that
     cannot be a tool.
     """

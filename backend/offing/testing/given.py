@@ -20,6 +20,7 @@ class Given(TypedDict, total=False):
     write_after: int | None
     tools: Sequence[OwnTool]
     policy: Policy | None
+    approves: bool
     earlier: tuple[tuple[str, str], ...]
     seed: int
     failing_tools: Mapping[str, str]

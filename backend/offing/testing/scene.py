@@ -49,6 +49,8 @@ class Scene:
     """Own tools of other packages that the graph names."""
     policy: Policy | None = None
     """None: what the platform gives a run of this graph."""
+    approves: bool = False
+    """Whether a person allows calls that the policy asks about. False: they are denied."""
     earlier: tuple[tuple[str, str], ...] = ()
     seed: int = 0
     failing_tools: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from offing.core.errors import InvalidInput, NotFound
-from offing.core.policy import PolicyContext, decide
+from offing.core.policy import PolicyContext, Verdict, decide
 from offing.core.step import CallKey, StepDraft, StepKind
 from offing.core.tool import Effect, ToolOutput, ToolStatus
 from offing.sdk import ToolCall
@@ -28,7 +28,7 @@ async def used(stage: Stage, call: ToolCall, key: CallKey, seconds: float) -> St
     except ValidationError as error:
         return _step(call, ToolStatus.INVALID, "; ".join(f"{e['loc']}: {e['msg']}" for e in error.errors()[:5]))
     decision = decide(stage.policy, tool.spec, args.model_dump(mode="json"), PolicyContext(used=stage.used()))
-    if not decision.allowed:
+    if not decision.allowed and not (decision.verdict is Verdict.ASK and stage.scene.approves):
         return _step(call, ToolStatus.DENIED, f"{call.tool} is not allowed: {decision.reason}")
     if tool.spec.effect is Effect.AT_MOST_ONCE and key in stage.intents:
         return _step(call, ToolStatus.UNKNOWN_OUTCOME, f"A worker was lost while {call.tool} ran; it is not repeated.")

@@ -154,12 +154,13 @@ def test_a_folder_that_cannot_be_used_names_the_remedy(tmp_path: Path, what: str
         catalogue(folder, tmp_path / "home")
 
 
-def test_a_graph_s_own_tools_are_allowed_to_its_runs_if_they_only_read(tmp_path: Path) -> None:
+def test_a_graph_s_own_tools_are_allowed_to_its_runs_if_they_only_read_and_asked_about_otherwise(tmp_path: Path) -> None:
     graph = named(catalogue(with_tool(tmp_path / "a"), tmp_path / "home"), "harbour")
     assert [tool.spec.name for tool in own_tools(graph)] == ["double", "announce"]
     rules = {rule.tool: rule for rule in starting_policy(graph).rules if rule.effect == "allow"}
     assert rules["double"].others
-    assert "announce" not in rules
+    asked = {rule.tool for rule in starting_policy(graph).rules if rule.effect == "ask"}
+    assert ("announce" in rules, asked) == (False, {"announce"})
     other = Graph("other", "", "", "1", lambda: None, lambda _: {}, ())
     assert "double" not in {rule.tool for rule in starting_policy(other).rules}
 

@@ -169,11 +169,25 @@ async def test_a_tool_that_the_graph_does_not_declare_is_not_there() -> None:
     assert run.tool_results[0].status is ToolStatus.INVALID
 
 
-async def test_a_tool_with_an_effect_is_not_made_by_declaring_it_alone() -> None:
+async def test_a_tool_with_an_effect_is_used_only_when_a_person_allows_it() -> None:
     launched.clear()
-    run = await rehearse(acting(ToolCall("launch", {"n": 1})), "Launch")
-    assert run.tool_results[0].status is ToolStatus.DENIED
+    graph = acting(ToolCall("launch", {"n": 1}))
+    denied = await rehearse(graph, "Launch")
+    assert denied.tool_results[0].status is ToolStatus.DENIED
     assert launched == []
+    allowed = await rehearse(graph, "Launch", approves=True)
+    assert allowed.tool_results[0].status is ToolStatus.OK
+    assert len(launched) == 1
+
+
+async def test_an_effect_that_must_happen_once_does_not_happen_again_after_any_loss() -> None:
+    graph = acting(ToolCall("launch", {"n": 1}))
+    whole = await rehearse(graph, "Launch", approves=True)
+    for moment in range(whole.moments):
+        launched.clear()
+        await rehearse(graph, "Launch", approves=True, lose_at=moment)
+        assert len(launched) == 1
+    await survives(graph, "Launch", approves=True)
 
 
 async def test_a_tool_that_takes_too_long_on_the_clock_times_out() -> None:
