@@ -103,6 +103,30 @@ def see_flows(offing: Offing, documents: Path) -> "subprocess.CompletedProcess[s
     return subprocess.run(script, env=environment, capture_output=True, text=True, timeout=110, check=False)
 
 
+def test_a_run_that_shows_its_plan_is_answered_by_keyboard_alone(
+    offing: Offing, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser_is_here()
+    monkeypatch.setenv("OFFING_PORT", "0")
+    try:
+        started = offing("up", "--detach")
+        offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
+        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+        assert link, started.err
+        environment = os.environ | {
+            "OFFING_URL": link.group(0).split("/login")[0],
+            "OFFING_LOGIN": link.group(0),
+            "OFFING_QUESTION": "Who built the third Eddystone tower?",
+            "OFFING_SHOTS": str(tmp_path),
+            "OFFING_CHROMIUM": str(CHROMIUM),
+        }
+        script = ["node", str(ROOT / "frontend/e2e/questions.mjs")]
+        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=110)
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        offing("down")
+
+
 async def test_a_training_job_is_watched_paused_and_cancelled_and_a_version_promoted(
     offing: Offing, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
