@@ -256,3 +256,19 @@ async def test_many_calls_at_once_keep_their_own_answers() -> None:
         asked = [request(choice(server.url), given=Question(text=f"question {n}")) for n in range(40)]
         answers = await asyncio.gather(*(answered(engine, one) for one in asked))
     assert [a.output for a in answers] == [Verdict(analysis=f"question {n}", stop=False) for n in range(40)]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_key_that_a_provider_repeats_is_not_in_the_answer_whole_or_in_pieces(
+    form: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "a-key-that-the-provider-was-sent"
+    monkeypatch.setenv("SOME_API_KEY", key)
+    said = json.dumps({"analysis": f"You sent {key}.", "stop": True})
+    reply = Completion(tool="answer", arguments=said) if form == "tool" else Completion(said)
+    async with WireServer(scripted(reply)) as server:
+        options = {"form": form, "stream": stream}
+        answer = await answered(litellm_engine(), request(choice(server.url, options=options)))
+    assert answer.output == Verdict(analysis="You sent [redacted].", stop=True)
+    assert key not in str(answer)

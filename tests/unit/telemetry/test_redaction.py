@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from offing.telemetry.redaction import MASK, redact, redact_value, redact_with, secret_values
+from offing.telemetry.redaction import MASK, redact, redact_value, redact_with, secret_values, without_secrets
 
 CANARY = 'c4n4ry+/ä"quoted\\value='
 
@@ -104,3 +104,13 @@ def test_structures_keep_their_shape_and_lose_fields_that_are_secrets_by_name() 
         "list": [f"Bearer {MASK}", 1, None],
         "max_tokens": "4096",
     }
+
+
+def test_what_is_kept_as_it_was_said_loses_known_secrets_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", CANARY)
+    twice = json.dumps(json.dumps(CANARY))
+    value = {CANARY: [f"a {CANARY}", (twice, CANARY.encode().hex(), 3, None)], "password": "Bearer abcdefgh1"}
+    clean = {MASK: [f"a {MASK}", [f'"\\"{MASK}\\""', MASK, 3, None]], "password": "Bearer abcdefgh1"}
+    assert without_secrets(value) == clean
+    harmless = {"text": ["sk-proj-abcdefghijklmnop1234"]}
+    assert without_secrets(harmless) is harmless
