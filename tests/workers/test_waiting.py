@@ -1,6 +1,7 @@
 """Runs that wait for a person: nothing is lost, doubled or asked twice, whatever happens meanwhile."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -163,6 +164,18 @@ async def test_a_run_that_is_told_to_write_takes_the_default_of_what_it_asked(st
     assert await heard(standing, run) == ["patient approved"]
 
 
+async def test_a_run_whose_deadline_passes_while_it_waits_ends_with_what_it_has(standing: Platform) -> None:
+    run = await begun(standing, "plain_ask", deadline=datetime.now(UTC) + timedelta(seconds=1))
+    ended = await standing.ended(run)
+    assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.TIME_LIMIT)
+
+
+async def test_a_run_that_asks_after_its_deadline_has_passed_waits_no_longer(platform: Platform) -> None:
+    run = await held(platform, deadline=datetime.now(UTC) - timedelta(seconds=1))
+    async with platform.database.transaction(platform.tenant) as connection:
+        assert (await release(connection, run, WANTED, told_to_write=False)).wait_seconds == 0
+
+
 async def test_an_answer_to_a_paused_run_is_kept_until_it_is_resumed(standing: Platform) -> None:
     run = await begun(standing, "plain_ask")
     question = await waiting(standing, run, "Which one?")
@@ -242,9 +255,9 @@ async def test_a_worker_that_is_killed_right_after_the_answer_takes_it_up_once(
 WANTED = Awaited(questions=(2,))
 
 
-async def held(platform: Platform) -> UUID:
+async def held(platform: Platform, **more: object) -> UUID:
     """A run in a worker's hands that has asked its question 2."""
-    run = await begun(platform, "asking")
+    run = await begun(platform, "asking", **more)
     claim = await runs.claim(platform.database, run, "hands", 30)
     assert claim is not None
     async with platform.database.transaction(platform.tenant) as connection:

@@ -324,9 +324,9 @@ async def all_ended(connection: Connection, wanted: Sequence[UUID]) -> bool:
 
 
 async def until_deadline(connection: Connection, run: UUID) -> float | None:
-    """Seconds until a run's deadline. None: it has none, or it has passed."""
+    """Seconds until a run's deadline, below 0 once it has passed. None: it has none."""
     row = await (await connection.execute(UNTIL_DEADLINE, (run,))).fetchone()
-    return row[0] if row and row[0] is not None and row[0] > 0 else None
+    return row[0] if row else None
 
 
 async def want_cancel(connection: Connection, run: UUID, mode: CancelMode) -> None:
