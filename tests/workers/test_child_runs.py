@@ -8,10 +8,12 @@ import psycopg
 import pytest
 
 from offing.core.model import EngineChoice
+from offing.core.question import Answer, Verdict
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.services.graphs import installed
 from offing.services.library import Upload, ingest_uploads
+from offing.services.questions import answer, asked
 from offing.services.runs import RunRequest, cancel, pause, resume
 from offing.storage import reports, runs
 from offing.storage.runs import RunRow
@@ -184,6 +186,18 @@ async def test_a_research_team_cites_what_its_runs_found(standing: Platform, row
     assert used == ["child_run"] * len(children)
     again = await replayed(standing.database, standing.tenant, run.id, installed())
     assert (again.same, again.seq) == (True, None), again.detail
+
+
+async def test_a_person_edits_the_plan_of_a_team_before_anybody_is_sent(standing: Platform, rows: Sql) -> None:
+    run = await standing.submit(RunRequest(PARTS, graph="research_team_reviewed", budget=Budget(turns=24)))
+    await standing.until(run.id, waits)
+    assert children_of(rows, run.id) == []
+    (shown,) = [one.question for one in await asked(standing.database, standing.tenant, run.id)]
+    parts = ("Why do lighthouses flash?", "Who trimmed the wicks?", "What is a lens of the first order?")
+    edited = Answer(verdict=Verdict.EDITED, steps=parts)
+    await answer(standing.database, standing.hints, standing.tenant, run.id, shown.number, edited, by="somebody")
+    assert (await standing.ended(run.id)).status is RunStatus.DONE
+    assert [(await standing.run(child)).question for child in children_of(rows, run.id)] == list(parts)
 
 
 async def test_erasing_a_thread_erases_what_its_runs_started(standing: Platform, rows: Sql) -> None:
