@@ -88,14 +88,16 @@ class Toolbelt:
         taint: Taint | None = None,
         approver: Approver | None = None,
     ) -> None:
-        self._tools, self._policy, self._scope = tools, policy, scope
+        self._tools, self.policy, self._scope = tools, policy, scope
+        self.narrowing = asyncio.Lock()
+        """Held while the policy is exchanged for a narrower one."""
         self._database, self._recorder = database, recorder
         self._used, self._received = Counter[str](used), Counter[str](received or {})
         self._taint, self._approver = taint or Untouched(), approver or NobodyToAsk()
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        offered = self._policy.offered if self._policy else frozenset[str]()
+        offered = self.policy.offered if self.policy else frozenset[str]()
         return tuple(tool.spec for name, tool in self._tools.items() if name in offered)
 
     @property
@@ -132,7 +134,7 @@ class Toolbelt:
             return _invalid(call.tool, _complaint(error))
         told = args.model_dump(mode="json")
         moment = await self._taint.moment(self._used, self._received)
-        decision = decide(self._policy, tool.spec, told, replace(moment, stands_in=stands_in))
+        decision = decide(self.policy, tool.spec, told, replace(moment, stands_in=stands_in))
         if decision.verdict is Verdict.ASK:
             decision = await self._asked(tool.spec, told, decision, key)
         if decision.verdict is Verdict.REPLACE:
