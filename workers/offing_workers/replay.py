@@ -275,6 +275,11 @@ class ReplayContext(AsksPeople):
             step = self._next(f"to record a {draft.kind}", {draft.kind})
             self._same("content", step.payload, _plain(draft.payload))
 
+    async def narrow(self, rules: Sequence[Mapping[str, Any]], *, turn: int = 0) -> str:
+        step = self._next("to narrow what tools may do", {StepKind.NOTE})
+        self._same("rules", step.payload.get("narrow"), _plain([dict(rule) for rule in rules]))
+        return str(step.payload["refused"])
+
     async def recall(self, kind: StepKind, last: int) -> tuple[Step, ...]:
         known = [step for step in self._seen if step.kind is kind]
         return tuple(sorted(known, key=lambda step: step.seq))[-last:] if last > 0 else ()
