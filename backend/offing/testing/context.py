@@ -5,7 +5,7 @@ Knows no engine but scripts, and no tool but those of the scene.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -91,6 +91,13 @@ class RehearsedContext:
     ) -> tuple[ChildResult, ...] | NoChildren:
         """A rehearsal is of one graph: it is done in sequence, as in a rollout."""
         return NoChildren("A rehearsal has nobody else to send.") if requests else ()
+
+    async def narrow(self, rules: Sequence[Mapping[str, Any]], *, turn: int = 0) -> str:
+        """A rehearsal keeps its policy; what would come of the proposal is said."""
+        found = judged(self._stage.policy, rules)
+        refused = found if isinstance(found, str) else ""
+        await self.record(StepDraft(StepKind.NOTE, "Narrowing", {"narrow": list(rules), "refused": refused}, turn=turn))
+        return refused
 
     async def conversation(self, words: str, most: int = 8, *, turn: int = 0) -> tuple[Recalled, ...]:
         """A rehearsal's thread has no earlier runs."""
