@@ -34,6 +34,7 @@ export const server = setupServer(
   ),
   http.get(at("/runs/:id/family"), () => HttpResponse.json({ parent: null, children: [] })),
   http.get(at("/runs/:id/questions"), () => HttpResponse.json({ items: [] })),
+  http.get(at("/runs/:id/files"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport())),
   http.get(at("/runs/:id/ratings"), () => HttpResponse.json([])),
   http.get(at("/threads/:id"), ({ params }) =>

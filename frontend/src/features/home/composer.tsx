@@ -29,6 +29,7 @@ const START: Settings = {
   engine: "",
   collections: [],
   web: false,
+  code: false,
   mcp: [],
 };
 
@@ -104,6 +105,8 @@ export function Composer({ onAsked }: ComposerProps) {
         web={settings.web}
         onChoose={(chosen) => change({ collections: chosen })}
         onWeb={(web) => change({ web })}
+        code={settings.code}
+        onCode={(code) => change({ code })}
         servers={servers.map((server) => server.name)}
         mcp={settings.mcp}
         onMcp={(mcp) => change({ mcp })}

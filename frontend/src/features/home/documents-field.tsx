@@ -12,6 +12,9 @@ interface DocumentsFieldProps {
   web: boolean;
   onChoose(chosen: string[]): void;
   onWeb(web: boolean): void;
+  /** Whether the run may run code. */
+  code: boolean;
+  onCode(code: boolean): void;
   /** Other people's tools that the operator allows, and those that the run may use. */
   servers: readonly string[];
   mcp: readonly string[];
@@ -20,11 +23,11 @@ interface DocumentsFieldProps {
 }
 
 /**
- * What the run may see: the attached documents, else the chosen collections, else all of the library; and the web, and
+ * What the run may see: the attached documents, else the chosen collections, else all of the library; and the web, code, and
  * other people's servers.
  */
 export function DocumentsField(props: DocumentsFieldProps) {
-  const { collections, chosen, attached, web, servers, mcp, onChoose, onWeb, onMcp, onPick } = props;
+  const { collections, chosen, attached, web, code, servers, mcp, onChoose, onWeb, onCode, onMcp, onPick } = props;
   const total = collections.reduce((sum, collection) => sum + collection.count, 0);
   return (
     <fieldset className="documents">
@@ -63,6 +66,15 @@ export function DocumentsField(props: DocumentsFieldProps) {
         onClick={() => onWeb(!web)}
       >
         The web
+      </button>
+      <button
+        type="button"
+        className={code ? "chip on" : "chip"}
+        aria-pressed={code}
+        title="The run may run Python in a sandbox that reaches nothing but what is put in."
+        onClick={() => onCode(!code)}
+      >
+        Code
       </button>
       {servers.map((server) => (
         <button

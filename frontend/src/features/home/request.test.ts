@@ -15,6 +15,7 @@ function draft(part: Partial<Draft> = {}): Draft {
     collections: [],
     sources: [],
     web: false,
+    code: false,
     mcp: [],
     ...part,
   };
@@ -67,4 +68,8 @@ test("engines that cannot be used are not offered", () => {
     { name: "litellm:groq", available: false, models: ["groq/p"], note: "" },
   ];
   expect(engineOptions(engines)).toEqual(["extractive", "litellm:openai/a", "litellm:openai/b"]);
+});
+
+test("code is asked for only when it is chosen", () => {
+  expect(runRequest(draft({ code: true }), GRAPHS).scope).toMatchObject({ code: true });
 });

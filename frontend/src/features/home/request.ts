@@ -18,6 +18,7 @@ export interface Draft {
   web: boolean;
   /** MCP servers whose tools it may use. */
   mcp: readonly string[];
+  code: boolean;
 }
 
 /** What must be changed before asking. null: nothing. */
@@ -50,7 +51,7 @@ export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
       sources: [...draft.sources],
       web: draft.web,
       mcp: [...draft.mcp],
-      code: false,
+      code: draft.code,
     },
     seed: 0,
   };

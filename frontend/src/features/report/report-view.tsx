@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import type { Citation, Report, Sentence } from "@/shared/api/reports";
 import { ending } from "@/shared/format/run-words";
+import { Figures } from "./figures";
 import { ReportRating, useRatings } from "./rate";
 import { SentenceView } from "./sentence-view";
 import "./report-view.css";
@@ -43,6 +44,7 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
           <p>{section.sentences.map(shown)}</p>
         </section>
       ))}
+      <Figures run={report.run_id} />
       <footer className="report-foot">
         {report.limits && <p>{report.limits}</p>}
         <p className="quiet">

@@ -1,8 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
+import { filesOf } from "@/shared/api/files";
 import { type Step, stepQuery } from "@/shared/api/runs";
 import { took } from "@/shared/format/numbers";
 import { MARKS, markOf } from "@/shared/horizon/marks";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { RunFiles } from "@/shared/ui/run-files";
 import { PayloadView } from "./payload-view";
 
 interface StepRowProps {
@@ -70,6 +72,7 @@ function StepDetails({ run, seq }: { run: string; seq: number }) {
           <p className="quiet">
             {new Date(detail.data.at).toLocaleString("en", { timeStyle: "medium", dateStyle: "medium" })}
           </p>
+          <RunFiles run={run} files={filesOf(detail.data.payload)} />
           <PayloadView value={detail.data.payload} />
         </>
       )}

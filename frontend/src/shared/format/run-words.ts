@@ -98,6 +98,7 @@ const VERBS: Record<string, string> = {
   search_library: "searching the library for",
   read_source: "reading",
   calculate: "calculating",
+  run_python: "running code:",
   planner: "planning the next step",
   executor: "preparing the call",
   verifier: "checking whether the evidence is enough",
