@@ -14,6 +14,7 @@ from langgraph.config import get_config
 from offing.core.citation import check
 from offing.core.errors import ReplayDiverged
 from offing.core.model import EngineFailure, FailureKind
+from offing.core.policy import proposed
 from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import Spent, StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
@@ -94,9 +95,9 @@ class RehearsedContext:
 
     async def narrow(self, rules: Sequence[Mapping[str, Any]], *, turn: int = 0) -> str:
         """A rehearsal keeps its policy; what would come of the proposal is said."""
-        found = judged(self._stage.policy, rules)
+        found = proposed(self._stage.policy, rules)
         refused = found if isinstance(found, str) else ""
-        await self.record(StepDraft(StepKind.NOTE, "Narrowing", {"narrow": list(rules), "refused": refused}, turn=turn))
+        await self.record(StepDraft(StepKind.NOTE, "Narrowing", {"narrow": list(rules), "refused": refused}))
         return refused
 
     async def conversation(self, words: str, most: int = 8, *, turn: int = 0) -> tuple[Recalled, ...]:
