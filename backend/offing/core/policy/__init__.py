@@ -10,7 +10,7 @@ from offing.core.policy.copying import NOTHING_SEEN, Seen, copied
 from offing.core.policy.deciding import decide
 from offing.core.policy.decision import Decision, Replacement, Verdict
 from offing.core.policy.defaults import MOST_CALLS, MOST_WEB_CALLS, WORLD_TOOLS, default_policy
-from offing.core.policy.narrowing import Unproven, is_narrower, narrowed
+from offing.core.policy.narrowing import Unproven, is_narrower, narrowed, proposed
 from offing.core.policy.rules import (
     NOTHING,
     Condition,
@@ -49,4 +49,5 @@ __all__ = [
     "narrowed",
     "policy_hash",
     "policy_of",
+    "proposed",
 ]

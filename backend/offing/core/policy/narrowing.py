@@ -3,11 +3,20 @@
 A narrowing is accepted only where it is proved. It knows nothing of who proposes one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from offing.core.policy.covering import catches, covers
 from offing.core.policy.rules import Policy, Rule, named
+
+
+MOST_PROPOSED = 100
+"""Rules of one proposal."""
+
+RULES = TypeAdapter(tuple[Rule, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,20 @@ def narrowed(old: Policy, proposed: Sequence[Rule]) -> Policy | Unproven:
         return Unproven("", "It would have more than 500 rules.")
     new = Policy(rules=(*kept, *proposed))
     return is_narrower(new, old) or new
+
+
+def proposed(policy: Policy | None, rules: Sequence[Mapping[str, Any]]) -> Policy | str:
+    """The policy with a proposal in force that is JSON and may be a model's, or why the policy stays as it is."""
+    if policy is None:
+        return "The run has no valid tool policy; everything is denied already."
+    if len(rules) > MOST_PROPOSED:
+        return f"These are more than {MOST_PROPOSED} rules."
+    try:
+        found = narrowed(policy, RULES.validate_python(tuple(dict(rule) for rule in rules)))
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return f"{found.rule}: {found.problem}" if isinstance(found, Unproven) else found
 
 
 STOPS = {"forbid": ("forbid", "replace"), "replace": ("forbid", "replace"), "ask": ("forbid", "replace", "ask")}
