@@ -41,6 +41,7 @@ from offing_workers.children import Children
 from offing_workers.conversing import Conversing, note_draft
 from offing_workers.hold import Drain, Hold
 from offing_workers.meter import RunMeter
+from offing_workers.narrowing import narrow
 from offing_workers.placing import Placing
 from offing_workers.recollection import MOST
 from offing_workers.recorder import ASKED, Also, Recorder, Viewers
@@ -178,6 +179,9 @@ class SliceContext(AsksPeople):
     async def put(self, asking: question.Asking, turn: int) -> question.Answer:
         key = self._recorder.next_key(asking.kind, question.asking_json(asking))
         return await self._asker.put(asking, key, turn)
+
+    async def narrow(self, rules: Sequence[Mapping[str, Any]], *, turn: int = 0) -> str:
+        return await narrow(self._recorder, self._toolbelt, rules, turn)
 
     async def children(
         self, requests: Sequence[ChildRequest], *, turn: int = 0
