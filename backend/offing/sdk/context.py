@@ -5,7 +5,7 @@ the same calls return what was recorded, and nothing is paid, done or decided tw
 calls in the same order for the same state and the same recorded results.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol
 from uuid import UUID
@@ -117,6 +117,14 @@ class RunContext(Protocol):
         self, plan: Plan, *, default: Verdict | None = None, within: float | None = None, turn: int = 0
     ) -> Review:
         """Show a person a plan to approve, edit or comment on. Waits like `ask`."""
+        ...
+
+    async def narrow(self, rules: Sequence[Mapping[str, Any]], *, turn: int = 0) -> str:
+        """Narrow what the tools of the run may do from now on, by rules as JSON, which a model may have written.
+
+        Its allow rules take the place of the run's for the same tools; all others are added. Empty: they are in force.
+        Otherwise why not: they are invalid, or it is not proved that they allow no more than before.
+        """
         ...
 
     async def children(
