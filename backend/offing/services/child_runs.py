@@ -105,7 +105,7 @@ async def _planned(
     left = left_of(row.budget, had.spent, abroad)
     if left.turns < len(wanted):
         return Refused(f"{left.turns} turns are left, which is less than one for each of {len(wanted)} runs.")
-    share, mine = shared(left, len(wanted)), policy_of(row.policy) or Policy()
+    share, mine = shared(left, len(wanted)), policy_of((await runs.by_id(connection, row.id)).policy) or Policy()
     out = [policy_of(child.policy) or Policy() for child in abroad]
     policies = [narrowed(mine, request.tools, len(wanted), had, out) for request in wanted]
     return [
