@@ -1,5 +1,6 @@
 """What the toolbelt makes of each verdict of the policy: a call, a refusal, a question to a person, or another call."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,16 +8,18 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from offing.core.policy import Condition, Given, Policy, Rule, Substitute
+from offing.core.policy import Condition, Given, Policy, Rule, Substitute, policy_of
 from offing.core.run import Spent
-from offing.core.step import CallKey
+from offing.core.step import CallKey, StepKind
 from offing.core.tool import ToolOutput, ToolSpec, ToolStatus
 from offing.sdk import ToolCall
+from offing.storage import runs, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.tools.tool import Tool, ToolScope
 from offing_workers.approving import Approval, Approved
+from offing_workers.narrowing import narrow_at
 from offing_workers.recollection import Recollection
 from offing_workers.recorder import Recorder
 from offing_workers.toolbelt import Outcome, Toolbelt, size_of
@@ -190,3 +193,48 @@ async def test_tools_of_which_something_may_happen_are_offered(database: Databas
     assert [spec.name for spec in Bench(database, recorder, ASK).belt.specs] == ["loud"]
     forbid = Rule(tool="loud", effect="forbid")
     assert [spec.name for spec in Bench(database, recorder, forbid, SOFT).belt.specs] == ["soft"]
+
+
+def only(tool: str, *words: str) -> list[dict[str, Any]]:
+    return [{"tool": tool, "others": True, "when": [{"arg": "word", "one_of": list(words)}]}]
+
+
+FIRST, SECOND = CallKey(1, "node", 0), CallKey(1, "other", 0)
+
+
+async def stored(database: Database, recorder: Recorder) -> Policy | None:
+    async with database.transaction(LOCAL_TENANT) as connection:
+        return policy_of((await runs.by_id(connection, recorder.fence.run)).policy)
+
+
+async def test_a_narrowing_holds_at_once_and_for_whoever_takes_the_run_next(
+    database: Database, recorder: Recorder
+) -> None:
+    bench = Bench(database, recorder, Rule(tool="loud", others=True), SOFT)
+    assert await narrow_at(recorder, bench.belt, only("loud", "hey"), FIRST, 1) == ""
+    assert (await bench.use("loud", word="hey")).status is ToolStatus.OK
+    assert (await bench.use("loud", word="ho")).status is ToolStatus.DENIED
+    assert (await bench.use("soft", word="ho")).status is ToolStatus.OK
+    assert await stored(database, recorder) == bench.belt.policy
+
+
+async def test_a_widening_changes_nothing_and_is_on_record(database: Database, recorder: Recorder) -> None:
+    bench = Bench(database, recorder, SOFT)
+    before = await stored(database, recorder)
+    assert "not proved" in await narrow_at(recorder, bench.belt, only("loud", "hey"), FIRST, 1)
+    assert (await bench.use("loud", word="hey")).status is ToolStatus.DENIED
+    assert await stored(database, recorder) == before
+    async with database.transaction(LOCAL_TENANT) as connection:
+        (note,) = await steps.last_of_kind(connection, recorder.fence.run, StepKind.NOTE, 5)
+    assert (note.ok, note.payload["narrow"]) == (False, only("loud", "hey"))
+
+
+async def test_two_narrowings_at_once_both_hold(database: Database, recorder: Recorder) -> None:
+    bench = Bench(database, recorder, Rule(tool="loud", others=True), SOFT)
+    said = await asyncio.gather(
+        narrow_at(recorder, bench.belt, only("loud", "hey"), FIRST, 1),
+        narrow_at(recorder, bench.belt, only("soft", "hm"), SECOND, 1),
+    )
+    assert said == ["", ""]
+    assert {(await bench.use(tool, word="ho")).status for tool in ("loud", "soft")} == {ToolStatus.DENIED}
+    assert await stored(database, recorder) == bench.belt.policy

@@ -1,22 +1,29 @@
 """Narrowing what a run's tools may do while it is under way: the only home of how a proposal comes into force.
 
-A proposal may be a model's, so it is judged like any text of one: it holds only where it is proved to allow no more. The
-step and the policy that it changes are stored together, and a run that goes on after a loss has the narrower one.
+A proposal may be a model's, so it is judged like any text of one: it holds only where it is proved to allow no more.
+The step and the policy that it changes are stored together, and a run that goes on after a loss has the narrower one.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from offing.core.policy import Policy, proposed
-from offing.core.step import Step, StepDraft, StepKind
+from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.storage import tool_policies
 from offing.storage.pool import Connection
 from offing_workers.recorder import Recorder
 from offing_workers.toolbelt import Toolbelt
 
+
 async def narrow(recorder: Recorder, belt: Toolbelt, rules: Sequence[Mapping[str, Any]], turn: int) -> str:
     """Record a proposal and put it in force if it may be. Empty: it is in force. Else why not."""
-    key = recorder.next_key("narrow", [dict(rule) for rule in rules])
+    return await narrow_at(recorder, belt, rules, recorder.next_key("narrow", [dict(rule) for rule in rules]), turn)
+
+
+async def narrow_at(
+    recorder: Recorder, belt: Toolbelt, rules: Sequence[Mapping[str, Any]], key: CallKey, turn: int
+) -> str:
+    """As `narrow`, under a key."""
     if step := recorder.recorded(key, frozenset({StepKind.NOTE})):
         return str(step.payload["refused"])
     async with belt.narrowing:  # two proposals at once must not undo each other

@@ -12,7 +12,6 @@ from pydantic import TypeAdapter, ValidationError
 from offing.core.policy.covering import catches, covers
 from offing.core.policy.rules import Policy, Rule, named
 
-
 MOST_PROPOSED = 100
 """Rules of one proposal."""
 

@@ -16,6 +16,7 @@ from offing.core.policy import (
     default_policy,
     is_narrower,
     narrowed,
+    proposed,
 )
 from tests.unit.core.policy import random_policies as at_random
 from tests.unit.core.policy.random_policies import SEEN, SPEC
@@ -151,3 +152,33 @@ def test_copied_text_is_read_as_such_in_these_tests() -> None:
     context = PolicyContext(seen=SEEN)
     assert not decide(policy(allow(glob="*")), SPEC, args, context).allowed
     assert decide(policy(allow(glob="*").model_copy(update={"copies": True})), SPEC, args, context).allowed
+
+
+HOSTILE: list[tuple[Any, str]] = [
+    ([{"tool": "fetch", "others": True}], "not proved"),
+    ([{"tool": "fetch", "when": [{"arg": "url", "glob": "https://*"}], "copies": True}], "not proved"),
+    ([{"tool": "other", "when": [{"arg": "url", "one_of": ["https://a.example/"]}]}], "not proved"),
+    ([{"tool": "fetch", "effect": "permit"}], "0.effect"),
+    ([{"tool": "fetch", "when": [{"arg": "url", "regex": "(a"}]}], "0.when.0.regex"),
+    ([{"tool": "fetch", "when": [{"arg": "url", "regex": "((((a{100}){100}){100}){100})"}]}], "0.when.0.regex"),
+    ([{"tool": "fetch", "others": True}] * 101, "more than 100"),
+    ([{}], "0.tool"),
+    ([{"tool": "fetch", "effect": "ask", "others": True}], "not proved"),
+]
+
+
+@pytest.mark.parametrize(("rules", "problem"), HOSTILE)
+def test_a_proposal_that_widens_or_is_none_leaves_the_policy_and_says_why(rules: Any, problem: str) -> None:
+    said = proposed(policy(allow(glob="https://*"), FORBID), rules)
+    assert isinstance(said, str)
+    assert problem in said
+
+
+def test_a_proposal_may_forbid_and_replace_whatever_it_likes() -> None:
+    rules = [
+        {"tool": "fetch", "effect": "forbid", "when": [{"arg": "url", "glob": "*private*"}]},
+        {"tool": "other", "effect": "replace", "message": "Not needed."},
+    ]
+    found = proposed(policy(allow(glob="https://*")), rules)
+    assert isinstance(found, Policy)
+    assert len(found.rules) == 3
