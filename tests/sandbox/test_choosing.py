@@ -44,6 +44,16 @@ class Broken:
 
 
 @dataclass(frozen=True)
+class Faulty:
+    """A driver with a fault that nobody foresaw."""
+
+    name: str = "faulty"
+
+    async def run(self, code: Code) -> Ran:
+        raise KeyError("shelf")
+
+
+@dataclass(frozen=True)
 class Mute:
     """A driver that runs nothing, and says that all went well."""
 
@@ -70,7 +80,11 @@ async def test_one_way_out_is_enough_to_refuse_a_driver(bubblewrap: Bubblewrap) 
 
 @pytest.mark.parametrize(
     ("driver", "why"),
-    [(Broken(), "there are no namespaces here"), (Mute(), "ordinary code does not run: no file came back")],
+    [
+        (Broken(), "there are no namespaces here"),
+        (Faulty(), "its self-test failed (KeyError: 'shelf')"),
+        (Mute(), "ordinary code does not run: no file came back"),
+    ],
 )
 async def test_without_a_driver_that_works_nothing_runs_and_each_reason_is_told(driver: Sandbox, why: str) -> None:
     codes = Codes([driver])

@@ -140,6 +140,15 @@ async def test_compiled_code_is_ours_alone_and_is_made_anew_where_it_is_not(wasi
     assert (kept.read_bytes()[:4], kept.stat().st_mode & 0o777) == (good[:4], 0o600)
 
 
+async def test_compiled_code_is_not_kept_where_others_may_write(wasi: Wasi, tmp_path: Path) -> None:
+    module = tiny(tmp_path)
+    os.chmod(tmp_path, 0o777)
+    with pytest.raises(CannotRun, match="others may write"):
+        await replace(wasi, folder=tmp_path, module=module).run(Code("pass"))
+    with pytest.raises(CannotRun, match="Not a directory"):
+        await replace(wasi, folder=module / "below", module=module).run(Code("pass"))
+
+
 async def test_a_module_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match="No such file"):
         await Wasi(tmp_path, tmp_path / "none.wasm").run(Code("pass"))

@@ -18,15 +18,21 @@ from offing.sandbox.sandbox import CannotRun, Sandbox
 
 async def problem(sandbox: Sandbox, probes: Sequence[Probe] = PROBES) -> str:
     """Why it must not be used here. Empty: ordinary code ran, and every probe was contained."""
-    with baited() as bait:
-        try:
-            if why := works(await sandbox.run(ordinary(bait))):
-                return f"ordinary code does not run: {why}"
-            for probe in probes:
-                if why := probe.problem(await sandbox.run(probe.code(bait))):
-                    return f"it does not contain a probe for {probe.name}: {why}"
-        except CannotRun as refused:
-            return refused.reason
+    try:
+        with baited() as bait:
+            return await _tried(sandbox, probes, bait)
+    except CannotRun as refused:
+        return refused.reason
+    except Exception as error:  # a driver that fails in an unforeseen way has not shown that it confines
+        return f"its self-test failed ({type(error).__name__}: {error})"
+
+
+async def _tried(sandbox: Sandbox, probes: Sequence[Probe], bait: Bait) -> str:
+    if why := works(await sandbox.run(ordinary(bait))):
+        return f"ordinary code does not run: {why}"
+    for probe in probes:
+        if why := probe.problem(await sandbox.run(probe.code(bait))):
+            return f"it does not contain a probe for {probe.name}: {why}"
     return ""
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import orjson
@@ -94,10 +94,19 @@ def bubblewrap() -> str:
     found = shutil.which("bwrap")
     if found is None:
         raise CannotRun("the program bwrap is not installed; install the package bubblewrap")
-    told = subprocess.run([found, "--help"], capture_output=True, text=True, timeout=10)
-    if NEEDED not in told.stdout + told.stderr:
+    if NEEDED not in _options(found):
         raise CannotRun(f"{found} is too old; it needs bubblewrap 0.8 or later")
     return found
+
+
+@cache
+def _options(program: str) -> str:
+    """What it says of itself."""
+    try:
+        told = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise CannotRun(f"{program} cannot be started: {error}") from None
+    return told.stdout + told.stderr
 
 
 def _flags(limits: Limits, shown: Sequence[tuple[str, str]], python: Interpreter, bwrap: str) -> list[str]:

@@ -60,10 +60,16 @@ class Wasi:
     async def _compiled(self) -> Path:
         """The module as machine code, made when it is not there. Raises CannotRun."""
         target = self.folder / f"{_key(self.module)}.cwasm"
-        if not _ours(target):
+        if _ours(target):
+            return target
+        try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             target.unlink(missing_ok=True)
             await _compile(checked(self.module), target)
+        except OSError as error:
+            raise CannotRun(f"{error.filename or self.folder}: {error.strerror}") from None
+        if not _ours(target):
+            raise CannotRun(f"others may write in {self.folder}, where compiled code is kept; chmod 700 it")
         return target
 
 
