@@ -153,7 +153,7 @@ async def _brought(connection: Connection, request: ChildRequest, child: RunRow)
 
 async def _tools(connection: Connection, child: UUID, what: str) -> dict[str, int]:
     """What a child and its own children used of each tool, or received from it."""
-    reading = steps.tools_used if what == "used" else child_runs.received
+    reading = steps.tools_used if what == "used" else steps.tools_answered
     own = await reading(connection, child)
     deeper = await child_runs.tools_of_children(connection, child, what)
     return {tool: own.get(tool, 0) + deeper.get(tool, 0) for tool in sorted({*own, *deeper})}

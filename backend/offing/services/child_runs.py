@@ -13,7 +13,7 @@ from uuid import UUID
 from offing.clock import new_id
 from offing.core.errors import OffingError
 from offing.core.model import EngineChoice, parse_engine
-from offing.core.policy import Policy, policy_hash, policy_of
+from offing.core.policy import Policy, is_narrower, policy_hash, policy_of
 from offing.core.run import Budget, CancelMode, Fence, RunStatus, Spent, StopReason
 from offing.core.step import CallKey, StepDraft, StepKind, shortened
 from offing.sdk import Graph
@@ -108,6 +108,8 @@ async def _planned(
     share, mine = shared(left, len(wanted)), policy_of((await runs.by_id(connection, row.id)).policy) or Policy()
     out = [policy_of(child.policy) or Policy() for child in abroad]
     policies = [narrowed(mine, request.tools, len(wanted), had, out) for request in wanted]
+    if unproven := next((found for policy in policies if (found := is_narrower(policy, mine))), None):
+        return Refused(f"Rule {unproven.rule!r} of this run's tool policy cannot be shared: {unproven.problem}")
     return [
         _child(row, request, graphs[request.graph], n, share, policy)
         for n, (request, policy) in enumerate(zip(wanted, policies, strict=True))

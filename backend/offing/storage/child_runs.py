@@ -57,11 +57,6 @@ TOOLS = """
      where s.run_id = %(run)s and s.kind = 'tool' and s.payload->>'tool' = 'child_run' group by 1
 """
 
-RECEIVED = """
-    select payload->>'tool', sum(octet_length((payload->'content')::text))::bigint from step
-     where run_id = %s and kind = 'tool' and payload->>'rule' <> '' group by 1
-"""
-
 FAMILY = """
     select r.id, r.question, r.graph, r.status, r.stop_reason, r.waiting_for, r.turns, r.created_at, r.ended_at
       from child_run c join run r on r.id = c.run_id where c.parent_id = %s
@@ -145,11 +140,6 @@ async def collect(connection: Connection, parent: UUID, child: UUID) -> None:
 async def tools_of_children(connection: Connection, run: UUID, what: str) -> dict[str, int]:
     """What collected children have `used` of each tool, or `received` from it."""
     return dict(await (await connection.execute(TOOLS, {"run": run, "what": what})).fetchall())
-
-
-async def received(connection: Connection, run: UUID) -> dict[str, int]:
-    """Bytes that each tool has answered a run with, as JSON."""
-    return dict(await (await connection.execute(RECEIVED, (run,))).fetchall())
 
 
 async def family(connection: Connection, parent: UUID) -> list[ChildRow]:

@@ -6,11 +6,12 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offing.core.model import EngineChoice
-from offing.core.policy import Policy, Rule, default_policy
+from offing.core.policy import Policy, Rule, default_policy, is_narrower
 from offing.core.run import Budget, RunStatus, Spent
 from offing.sdk import ChildRequest
 from offing.services.child_runs import Had, engines_of, left_of, narrowed, scope_for, shared, within
@@ -100,6 +101,15 @@ def test_a_child_has_its_parents_rules_with_less_of_each_limit() -> None:
     had = Had(Spent(), {"search": 3}, NOBODY)
     child = narrowed(policy, None, 3, had, ())
     assert [(r.tool, r.effect, r.most) for r in child.rules] == [("search", "allow", 2), ("write", "forbid", None)]
+
+
+@pytest.mark.parametrize("web", [False, True])
+def test_what_a_child_is_given_is_proved_to_be_narrower(web: bool) -> None:
+    policy = default_policy(web=web)
+    had = Had(Spent(), {"search_library": 7, "fetch_page": 3}, {"fetch_page": 100})
+    for tools in (None, ("calculate",), ("search_library", "fetch_page"), ()):
+        for among in (1, 3, 16):
+            assert is_narrower(narrowed(policy, tools, among, had, ()), policy) is None
 
 
 def test_calls_that_a_child_may_still_make_are_not_given_twice() -> None:
