@@ -15,12 +15,13 @@ from offing.core.citation import check
 from offing.core.errors import ReplayDiverged
 from offing.core.model import EngineFailure, FailureKind
 from offing.core.policy import proposed
+from offing.core.question import Answer, Asking, answer_json, answer_of, asking_json, said
 from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import Spent, StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import Fracture
-from offing.sdk import Role, RoleReply, RunView, ToolCall, result_of
+from offing.sdk import AsksPeople, Role, RoleReply, RunView, ToolCall, result_of
 from offing.sdk.children import ChildRequest, ChildResult, NoChildren
 from offing.sdk.conversation import Note, Recalled
 from offing.sdk.values import Input, Output
@@ -32,7 +33,7 @@ __all__ = ["Lost", "RehearsedContext"]
 RECORDS = frozenset(StepKind) - {StepKind.TOOL, StepKind.REPORT}
 
 
-class RehearsedContext:
+class RehearsedContext(AsksPeople):
     """One worker's. `journal`: what an earlier one recorded after the checkpoint that this one goes on from."""
 
     def __init__(self, stage: Stage, journal: dict[CallKey, Step]) -> None:
@@ -86,6 +87,21 @@ class RehearsedContext:
         (step,) = self._append(replace(draft, key=key, turn=turn, ms=ms))
         self._stage.moment()
         return result_of(step)
+
+    async def put(self, asking: Asking, turn: int) -> Answer:
+        """A rehearsal does not wait: a person answers at once."""
+        key = self._key()
+        later = replace(key, path=f"{key.path}?answer")
+        if self._recorded(key, frozenset({StepKind.QUESTION})) is None:
+            self._append(StepDraft(StepKind.QUESTION, asking.prompt, asking_json(asking), key=key, turn=turn))
+            self._stage.moment()
+        if step := self._recorded(later, frozenset({StepKind.ANSWER})):
+            return answer_of(step.payload["answer"])
+        answer = self._stage.scene.reply(asking)
+        payload = {"answer": answer_json(asking.kind, answer)}
+        self._append(StepDraft(StepKind.ANSWER, said(asking, answer), payload, key=later, turn=turn))
+        self._stage.moment()
+        return answer
 
     async def children(
         self, requests: Sequence[ChildRequest], *, turn: int = 0

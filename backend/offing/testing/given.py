@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from offing.core.policy import Policy
+from offing.core.question import Answer
 from offing.core.run import Budget
 from offing.sdk.tool import OwnTool
 from offing.testing.scene import Answering
@@ -21,6 +22,7 @@ class Given(TypedDict, total=False):
     tools: Sequence[OwnTool]
     policy: Policy | None
     approves: bool
+    replies: Mapping[str, Answer]
     earlier: tuple[tuple[str, str], ...]
     seed: int
     failing_tools: Mapping[str, str]

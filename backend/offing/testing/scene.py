@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineFailure, Unusable
 from offing.core.policy import Policy
+from offing.core.question import Answer, Asking, check_answer, check_asking
 from offing.core.run import Budget
 from offing.models.structured import parse_output
 from offing.sdk import Role, Seat
@@ -51,6 +52,8 @@ class Scene:
     """None: what the platform gives a run of this graph."""
     approves: bool = False
     """Whether a person allows calls that the policy asks about. False: they are denied."""
+    replies: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
+    """What a person answers to the run, by the words of the question. Absent: the question's default."""
     earlier: tuple[tuple[str, str], ...] = ()
     seed: int = 0
     failing_tools: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -66,6 +69,13 @@ class Scene:
         if isinstance(said, EngineFailure):
             return said
         return _typed(role, said, given, self.forms.get(role.name))
+
+    def reply(self, asking: Asking) -> Answer:
+        """A person's answer. Raises InvalidInput for one that a person could not give."""
+        reply = self.replies.get(asking.prompt, asking.default)
+        if reply is None:
+            raise OutOfAnswers(f"Nobody answers {asking.prompt!r}: give the test a reply, or the question a default.")
+        return check_answer(check_asking(asking), reply)
 
     def form(self, role: Role[Any, Any]) -> Any:
         name = self.forms.get(role.name)
