@@ -17,6 +17,7 @@ from tests.bench.figures import Figure, machine, table
 from tests.bench.flows import flow_accuracy
 from tests.bench.long import long_run
 from tests.bench.loop import loop_speed
+from tests.bench.pages import pages_speed
 from tests.bench.platform import client, measured_stack
 from tests.bench.policy import policy_speed
 from tests.bench.protocol import latency, per_turn, supersteps, throughput
@@ -34,7 +35,7 @@ BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -
 
 PARTS = (
     *("latency", "throughput", "turns", "supersteps", "long", "rollouts", "flows", "rounds", "record"),
-    *("waiting", "sdk", "ask", "engine", "export", "trainer", "loop", "sandbox", "policy"),
+    *("waiting", "sdk", "ask", "engine", "export", "trainer", "loop", "sandbox", "policy", "pages"),
 )
 
 
@@ -46,6 +47,7 @@ ALONE = {
     "loop": loop_speed,
     "sandbox": sandbox_speed,
     "policy": policy_speed,
+    "pages": pages_speed,
 }
 """Parts that start what they need themselves."""
 

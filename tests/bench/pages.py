@@ -1,0 +1,78 @@
+"""The web: pages a second of a made-up world's site, fetched through the guard, and fetched and read.
+
+The site is in this process and answers from memory, so what is measured is our side and the server's share of it; the
+bare figure is the same pages by httpx alone.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import httpx
+
+from offing.library.readers import Readers
+from offing.services.pages import NAMES
+from offing.web.fetch import Fetched, Fetcher
+from offing.world.facts import world_of
+from offing.world.site import Site as WorldSite
+from tests.bench.figures import Figure, median
+from tests.web.site import Reply, running
+
+WORLD = "heldout-8@200"
+PAGES = 200
+AT_ONCE = 16
+REPEATS = 5
+
+
+def pages_speed() -> list[Figure]:
+    return asyncio.run(_measured())
+
+
+async def _measured() -> list[Figure]:
+    world, paths = WorldSite(world_of(WORLD)), [f"/page/{number}" for number in range(PAGES)]
+    async with running() as site, Readers() as readers, httpx.AsyncClient(trust_env=False) as bare:
+        replies = {path: world.reply(path, {}) for path in paths}
+        kinds = {path: {"Content-Type": f"{reply.type}; charset=utf-8"} for path, reply in replies.items()}
+        site.pages = {path: Reply(reply.text.encode(), headers=kinds[path]) for path, reply in replies.items()}
+        async with site.fetcher() as web:
+
+            async def fetched(path: str) -> None:
+                await _page(web, f"{site.url}{path}")
+
+            async def read(path: str) -> None:
+                page = await _page(web, f"{site.url}{path}")
+                await readers.read(NAMES.get(page.media_type, "page.txt"), page.body)
+
+            async def plainly(path: str) -> None:
+                (await bare.get(f"http://127.0.0.1:{site.port}{path}")).raise_for_status()
+
+            alone, whole, without = [await _rate(work, paths) for work in (fetched, read, plainly)]
+    return [
+        Figure("web: pages fetched through the guard", _each(alone), _each(without), f"{alone / without:.2f}"),
+        Figure("web: pages fetched and read", _each(whole)),
+    ]
+
+
+async def _page(web: Fetcher, url: str) -> Fetched:
+    page = await web.fetch(url)
+    assert isinstance(page, Fetched), page
+    return page
+
+
+async def _rate(work: Callable[[str], Awaitable[None]], paths: Sequence[str]) -> float:
+    """Pages a second, so many at once; the median of several goes, after one that is not counted."""
+    room, rates = asyncio.Semaphore(AT_ONCE), list[float]()
+
+    async def one(path: str) -> None:
+        async with room:
+            await work(path)
+
+    for _ in range(REPEATS + 1):
+        began = time.perf_counter()
+        await asyncio.gather(*map(one, paths))
+        rates.append(len(paths) / (time.perf_counter() - began))
+    return median(rates[1:])
+
+
+def _each(rate: float) -> str:
+    return f"{rate:,.0f} pages/s"
