@@ -75,6 +75,7 @@ async def test_a_journalled_function_in_a_subgraph_is_done_once_and_another_agai
     run = await started(platform, Play("plain_keeping", "Work", lines, "Done.", 1).request(delay_ms=1500))
     worker = start_worker(**QUICK, NOTED=str(noted))
     await until_written(noted, 2)
+    await streamed(platform, run.id)
     worker.kill()
     start_worker(**QUICK, NOTED=str(noted))
     ended = await platform.ended(run.id)
@@ -82,9 +83,17 @@ async def test_a_journalled_function_in_a_subgraph_is_done_once_and_another_agai
     assert ended.status is RunStatus.DONE, ended.error
     assert noted.read_text().split() == ["kept", "again", "again"]
     assert turn.messages[-1].parts[-1] == "kept 1"
+    assert [s.title for s in await platform.steps(run.id) if s.label == "streams"] == ["working"]
 
 
 async def until_written(file: Path, lines: int) -> None:
     async with asyncio.timeout(60):
         while not file.exists() or len(file.read_text().splitlines()) < lines:  # noqa: ASYNC110, ASYNC240
+            await asyncio.sleep(0.01)
+
+
+async def streamed(platform: Platform, run: UUID) -> None:
+    """What the graph's writer was given is on record."""
+    async with asyncio.timeout(60):
+        while not any(step.label == "streams" for step in await platform.steps(run)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)

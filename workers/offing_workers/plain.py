@@ -59,12 +59,11 @@ async def advanced(
     stop, detail, notes = None, "", _Notes(context, recorder)
     try:
         with carrying(context):
-            async for mode, chunk in runnable.astream(
-                given, settings, context=own, stream_mode=["updates", "custom"], **how
-            ):
+            how = {**how, "stream_mode": ["updates", "custom"], "subgraphs": True}
+            async for namespace, mode, chunk in runnable.astream(given, settings, context=own, **how):
                 if mode == "custom":
                     await notes.take(chunk)
-                else:
+                elif not namespace:
                     raised += waiting.raised_in([chunk])
     except RunStopped as stopped:
         stop = stopped.reason

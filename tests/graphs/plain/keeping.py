@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from offing.langchain import OffingChatModel, journalled, plain_graph
@@ -27,7 +28,13 @@ def kept(word: str) -> str:
     return noted(word)
 
 
+def begin(state: MessagesState) -> dict[str, Any]:
+    """So that the steps of both graphs are not the same numbers."""
+    return {}
+
+
 def work(state: MessagesState) -> dict[str, Any]:
+    get_stream_writer()("working")
     told = kept("kept")
     noted("again")
     return {"messages": [model.invoke([*state["messages"], ("user", told)])]}
@@ -38,8 +45,10 @@ inner.add_node("work", work)
 inner.add_edge(START, "work")
 inner.add_edge("work", END)
 builder = StateGraph(MessagesState)
+builder.add_node("begin", begin)
 builder.add_node("inner", inner.compile())
-builder.add_edge(START, "inner")
+builder.add_edge(START, "begin")
+builder.add_edge("begin", "inner")
 builder.add_edge("inner", END)
 
 graph = plain_graph("plain_keeping", builder.compile(), code=__file__)

@@ -1,0 +1,91 @@
+"""Where a call stands: the same after a loss, within subgraphs, and whichever of two calls side by side is first."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+from langchain_core.runnables.config import var_child_runnable_config
+
+from offing.core.run import Fence, Spent
+from offing.core.step import CallKey
+from offing.storage.pool import Database
+from offing_workers.places import NestedGraph, Places
+from offing_workers.recollection import Recollection
+from offing_workers.recorder import Checkpoints, Recorder, Viewers
+
+
+def node(step: int, path: str, namespace: str) -> dict[str, Any]:
+    """What LangGraph says of the node that runs."""
+    return {
+        "langgraph_step": step,
+        "langgraph_path": ("__pregel_pull", path),
+        "langgraph_checkpoint_ns": namespace,
+    }
+
+
+@contextmanager
+def inside(metadata: dict[str, Any]) -> Generator[None]:
+    token = var_child_runnable_config.set({"metadata": metadata})
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
+
+
+async def place(task: str, *, numbered: str = "") -> tuple[int, str]:
+    """Of a node `work` in a subgraph of the node `inner`, whose task has this id."""
+    places, outer = Places(), f"inner:{task}"
+    await places.on_chain_start({}, {}, metadata=node(7, "inner", outer))
+    with inside(node(2, "work", f"{outer}{numbered}|work:{task}9")):
+        return places.here()
+
+
+async def test_a_place_in_a_subgraph_has_the_callers_superstep_and_no_id() -> None:
+    assert await place("aaa") == await place("bbb") == (7, "__pregel_pull/inner>2:__pregel_pull/work")
+
+
+async def test_two_subgraphs_that_one_node_called_are_told_apart() -> None:
+    assert await place("aaa", numbered="|1") == (7, "__pregel_pull/inner>1:>2:__pregel_pull/work")
+
+
+async def test_a_subgraph_whose_caller_was_not_seen_has_no_place() -> None:
+    with inside(node(2, "work", "inner:aaa|work:bbb")), pytest.raises(NestedGraph, match="pass the node's config"):
+        Places().here()
+
+
+def a_pen(*, by_content: bool) -> Recorder:
+    """One that writes nothing."""
+    nothing: Any = None
+    fence = Fence(UUID(int=1), UUID(int=2), 1, UUID(int=3))
+    return Recorder(
+        cast(Database, nothing),
+        cast(Viewers, nothing),
+        fence,
+        term=1,
+        journal={},
+        spent=Spent(),
+        recollection=cast(Recollection, nothing),
+        checkpoints=cast(Checkpoints, nothing),
+        monotonic=lambda: 0.0,
+        by_content=by_content,
+    )
+
+
+def keys(*asked: str, by_content: bool) -> dict[str, CallKey]:
+    pen = a_pen(by_content=by_content)
+    with inside(node(3, "tools", "tools:aaa")):
+        return {one: pen.next_key("search", {"query": one, "limit": 8}) for one in asked}
+
+
+def test_calls_side_by_side_have_the_same_keys_whichever_is_first() -> None:
+    assert keys("one", "two", by_content=True) == keys("two", "one", by_content=True)
+    assert keys("one", "two", by_content=False) != keys("two", "one", by_content=False)
+
+
+def test_the_order_of_a_mappings_keys_is_no_part_of_what_is_asked() -> None:
+    pen = a_pen(by_content=True)
+    with inside(node(3, "tools", "tools:aaa")):
+        one, other = (pen.next_key("add", args) for args in ({"a": 1, "b": 2}, {"b": 2, "a": 1}))
+    assert (one.path, [one.ordinal, other.ordinal]) == (other.path, [0, 1])
