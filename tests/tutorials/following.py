@@ -26,6 +26,7 @@ class Follower:
     home: Path
     output: dict[str, str] = field(default_factory=dict[str, str])
     """What each command printed on both of its streams."""
+    exported: dict[str, str] = field(default_factory=dict[str, str])
     file: str = ""
     """The file that was named last."""
 
@@ -44,7 +45,7 @@ class Follower:
                     self.run(line)
         elif kind == "diff":
             self._change(body)
-        elif kind in ("python", "markdown", "toml", "json"):
+        elif kind in ("python", "markdown", "toml", "json", "text"):
             target = self.folder / self.file
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(body, encoding="utf-8")
@@ -54,6 +55,10 @@ class Follower:
         if words[0] == "cd":
             self.folder = self.folder / words[1]
             return
+        if words[0] == "export":
+            name, _, value = words[1].partition("=")
+            self.exported[name] = value.replace("$PWD", str(self.folder))
+            return
         environment = os.environ | {
             "OFFING_HOME": str(self.home),
             "OFFING_PORT": "0",
@@ -62,6 +67,7 @@ class Follower:
             "NO_COLOR": "1",
             "TERM": "dumb",
             "PYTEST_ADDOPTS": "-p no:cacheprovider",
+            **self.exported,
         }
         done = subprocess.run(words, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=SECONDS)
         self.output[line] = done.stdout + done.stderr

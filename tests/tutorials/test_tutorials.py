@@ -53,3 +53,16 @@ def _on_the_page(reader: Follower) -> dict[str, str]:
         graphs = [graph["name"] for graph in page.get("/api/v1/graphs").json()]
     own = [step["title"] for step in steps if step["label"] == "years"]
     return {"graph": run["graph"], "status": run["status"], "own": own[0], "choice": "harbour" * ("harbour" in graphs)}
+
+
+@pytest.mark.slow
+def test_the_other_tutorials_end_with_an_own_scorer_an_own_estimator_and_a_trained_policy(reader: Follower) -> None:
+    pytest.importorskip("torch")
+    reader.follow("own-scorer.md")
+    reader.follow("own-estimator.md")
+    reader.follow("graph-to-policy.md")
+    scored = next(text for line, text in reader.output.items() if "--group-size 2" in line)
+    assert "mean reward 1.000" in scored
+    assert "sampled by" in reader.output["offing train job.toml --dry-run"]
+    assert "seeker@2" in reader.output["offing train job.toml"]
+    assert "seeker@2" in reader.output["offing policy list"]

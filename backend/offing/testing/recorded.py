@@ -33,7 +33,7 @@ class Diverged(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A run as `offing graph record` writes it."""
+    """A run as `offing graph record RUN FILE` writes it."""
 
     question: str
     steps: tuple[Step, ...]

@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_used_names_the_remedy(tmp_path: Path, what: str
         catalogue(folder, tmp_path / "home")
 
 
-def test_a_graph_s_own_tools_are_allowed_to_its_runs_if_they_only_read_and_asked_about_otherwise(tmp_path: Path) -> None:
+def test_own_tools_are_allowed_to_runs_of_their_graph_and_asked_about_if_they_have_an_effect(tmp_path: Path) -> None:
     graph = named(catalogue(with_tool(tmp_path / "a"), tmp_path / "home"), "harbour")
     assert [tool.spec.name for tool in own_tools(graph)] == ["double", "announce"]
     rules = {rule.tool: rule for rule in starting_policy(graph).rules if rule.effect == "allow"}
