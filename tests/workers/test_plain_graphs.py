@@ -149,7 +149,12 @@ async def test_the_functional_form_runs_too(standing: Platform) -> None:
 
 
 async def test_a_person_who_asks_to_write_now_gets_what_there_is(standing: Platform) -> None:
-    run = await started(standing, replace(SUPERVISOR, turns=50).request(delay_ms=300))
+    lines = {
+        "supervisor": {"answers": [calls("Route", next="researcher")]},
+        "researcher": {"answers": [says("It has 17 moons.")]},
+    }
+    endless = replace(SUPERVISOR, turns=2000, lines=lines)
+    run = await started(standing, endless.request(delay_ms=20))
     while not any(s.title == "It has 17 moons." for s in await standing.steps(run.id)):
         assert not (await standing.run(run.id)).terminal
     await cancel(standing.database, standing.hints, standing.tenant, run.id, CancelMode.WRITE)
