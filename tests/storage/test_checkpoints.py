@@ -3,12 +3,16 @@
 import contextlib
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_POS_ARGS, JsonPlusSerializer
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
+from langgraph.types import Interrupt
 from ormsgpack import Ext, packb
 
 from offing.core.errors import Fenced, StateTooLarge
-from offing.storage.checkpoints import FencedSaver, serializer
+from offing.core.run import Fence
+from offing.storage.checkpoints import RAISED_ANEW, FencedSaver, serializer
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.storage.builders import claimed, older
@@ -112,3 +116,47 @@ def test_a_forged_checkpoint_is_never_executed(blob: tuple[str, bytes], monkeypa
     with contextlib.suppress(ValueError, NotImplementedError, TypeError):
         serializer().loads_typed(blob)
     assert ran == []
+
+
+async def written(pool: Database, fence: Fence, *writes: tuple[str, object]) -> list[tuple[str, object]]:
+    """What another claim finds of what one task wrote before the slice ended."""
+    saver, checkpoint = FencedSaver(pool, fence, term=30), a_checkpoint(1)
+    await put(saver, checkpoint)
+    at: RunnableConfig = {"configurable": {"checkpoint_ns": "", "checkpoint_id": checkpoint["id"]}}
+    await saver.aput_writes(at, writes, "task", "path")
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await saver.flush(connection)
+    found = await FencedSaver(pool, fence, term=30).aget_tuple({"configurable": {}})
+    assert found is not None
+    return [(channel, value) for _, channel, value in found.pending_writes or []]
+
+
+async def test_what_a_finished_task_wrote_is_kept_for_the_next_claim(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    assert await written(pool, fence, ("heard", ["a"]), ("turn", 2)) == [("heard", ["a"]), ("turn", 2)]
+
+
+async def test_a_graph_s_own_interrupt_is_kept_and_one_of_the_run_s_context_is_raised_anew(pool: Database) -> None:
+    own, ours = Interrupt("Which one?", id="a" * 32), Interrupt("a wait", id=RAISED_ANEW)
+    first, second = (await claimed(pool, LOCAL_TENANT)).fence, (await claimed(pool, LOCAL_TENANT)).fence
+    assert await written(pool, first, (INTERRUPT, (own,))) == [(INTERRUPT, [own])]
+    assert await written(pool, second, (INTERRUPT, (ours,))) == []
+
+
+@pytest.mark.parametrize("writes", [[("heard", "a"), (ERROR, "broken")], [("heard", "x" * 300_000), ("turn", 1)]])
+async def test_a_task_that_failed_or_wrote_too_much_runs_again(
+    pool: Database, writes: list[tuple[str, object]]
+) -> None:
+    assert await written(pool, (await claimed(pool, LOCAL_TENANT)).fence, *writes) == []
+
+
+async def test_what_tasks_wrote_is_dropped_once_it_is_in_a_checkpoint(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    saver, checkpoint = FencedSaver(pool, fence, term=30), a_checkpoint(1)
+    at: RunnableConfig = {"configurable": {"checkpoint_ns": "", "checkpoint_id": checkpoint["id"]}}
+    await saver.aput_writes(at, [("heard", "a")], "task")
+    await put(saver, a_checkpoint(2), 1)
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await saver.flush(connection)
+        rows = await (await connection.execute("select count(*) from checkpoint_write")).fetchone()
+    assert rows == (0,)

@@ -4,6 +4,7 @@ It keeps the rules of the platform that a graph can notice: steps in order, call
 schemas and the policy of tools, budgets, checkpoints of plain data, and the check of every quote.
 """
 
+from offing.core.question import Answer
 from offing.testing.clock import VirtualClock
 from offing.testing.context import Lost
 from offing.testing.faults import Differs, survives
@@ -12,6 +13,7 @@ from offing.testing.rehearsal import Rehearsal, rehearse
 from offing.testing.scene import OutOfAnswers, Scene
 
 __all__ = [
+    "Answer",
     "Differs",
     "Diverged",
     "Lost",

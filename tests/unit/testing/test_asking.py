@@ -3,9 +3,9 @@
 import pytest
 
 from offing.core.errors import InvalidInput
-from offing.core.question import Answer, Verdict
+from offing.core.question import Verdict
 from offing.core.step import StepKind
-from offing.testing import OutOfAnswers, rehearse, survives
+from offing.testing import Answer, OutOfAnswers, rehearse, survives
 from tests.workers.asking import asking, deciding
 
 REPLIES = {
