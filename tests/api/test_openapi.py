@@ -7,7 +7,7 @@ import orjson
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from offing.api import collecting, jobs, learning, questions, schemas, standing, training
+from offing.api import collecting, families, jobs, learning, questions, schemas, standing, training
 from offing.api.app import create_app
 from offing.api.examples import EXAMPLES
 from offing.settings import Settings
@@ -37,7 +37,7 @@ def test_the_committed_document_is_that_of_the_code() -> None:
 
 def test_every_example_has_its_shape() -> None:
     for name, example in EXAMPLES.items():
-        rooms = (schemas, collecting, training, jobs, standing, learning, questions)
+        rooms = (schemas, collecting, training, jobs, standing, learning, questions, families)
         shape = next(found for room in rooms if (found := getattr(room, name, None)) is not None)
         shape.model_validate_json(orjson.dumps(example))
 

@@ -282,6 +282,7 @@ EXAMPLES: dict[str, Example] = {
     "FileOut": FILE,
     "ChildOut": families.EXAMPLE["children"][0],
     "FamilyOut": families.EXAMPLE,
+    "McpServerOut": {"name": "weather", "tools": ["mcp_weather_forecast"]},
     "QuestionOut": questions.EXAMPLE,
     "QuestionList": {"items": [questions.EXAMPLE]},
     "AnswerIn": {"verdict": "edited", "steps": ["Read what Pool does"], "comment": "Leave the search out."},

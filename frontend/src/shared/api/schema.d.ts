@@ -3126,6 +3126,12 @@ export interface components {
         /**
          * McpServerOut
          * @description An MCP server that runs may name in their scope.
+         * @example {
+         *       "name": "weather",
+         *       "tools": [
+         *         "mcp_weather_forecast"
+         *       ]
+         *     }
          */
         McpServerOut: {
             /** Name */
