@@ -10,12 +10,14 @@ import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from email.message import Message
+from functools import partial
 from http import HTTPStatus
 
 import httpcore
 
 from offing.web.connecting import Barred, GuardedNetwork
 from offing.web.guard import Guard
+from offing.web.pace import Pace
 from offing.web.url import Refused, Target, followed, target_of
 
 READABLE = frozenset(
@@ -69,6 +71,8 @@ class Fetcher:
     limits: Limits = Limits()
     trusted: ssl.SSLContext | None = None
     """Certificates. None: the usual ones."""
+    pace: Pace | None = None
+    """How often a site is asked. None: as often as pages are wanted."""
     _pool: httpcore.AsyncConnectionPool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -106,11 +110,16 @@ class Fetcher:
         for _ in range(self.limits.redirects + 1):
             if isinstance(target, Refused):
                 return target
-            found = await self._asked(target)
+            found = await self._paced(target)
             if not isinstance(found, Target):
                 return found
             target = found
         return Refused(f"It redirects more than {self.limits.redirects} times.")
+
+    async def _paced(self, target: Target) -> Fetched | Refused | Target:
+        if self.pace is None:
+            return await self._asked(target)
+        return await self.pace.paced(f"{target.host}:{target.port}", partial(self._asked, target))
 
     async def _asked(self, target: Target) -> Fetched | Refused | Target:
         """The page, or where it redirects to."""
@@ -123,6 +132,8 @@ class Fetcher:
             said = _Said({name.lower(): value for name, value in answer.headers})
             if answer.status in (301, 302, 303, 307, 308):
                 return followed(target, said.text(b"location"))
+            if self.pace is not None and answer.status in (429, 503):
+                self.pace.told(f"{target.host}:{target.port}", said.text(b"retry-after"))
             if answer.status != HTTPStatus.OK:
                 return Refused(f"The server answers with status {answer.status}.")
             return await self._read(target, said, answer.aiter_stream())
