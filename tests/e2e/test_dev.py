@@ -70,6 +70,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_the_next_run_uses_what_was_changed_and_nothing_that_is_broken(running: Running) -> None:
     tools = running.folder / "harbour/tools.py"
     good = tools.read_text()

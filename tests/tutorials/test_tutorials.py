@@ -9,6 +9,9 @@ import pytest
 
 from tests.tutorials.following import Follower
 
+pytestmark = pytest.mark.timeout(900)
+"""They start what a reader starts, one after another."""
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
