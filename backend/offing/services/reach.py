@@ -18,6 +18,7 @@ from offing.services.code import Codes, codes
 from offing.settings import Settings
 from offing.web.fetch import Fetcher
 from offing.web.guard import Guard, resolve
+from offing.web.pace import Pace
 from offing.web.provider import Provider
 from offing.web.providers.arxiv import ArXiv
 from offing.web.providers.brave import Brave
@@ -47,7 +48,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Reach]:
     """Nothing is started or connected before it is needed. Raises InvalidInput for settings that cannot be used."""
     guard, providers = Guard(resolve, fetch_hosts(settings)), search_engines(settings)
     async with (
-        Fetcher(guard) as web,
+        Fetcher(guard, pace=Pace(exempt=guard.hosts)) as web,
         Readers(1) as readers,
         httpx.AsyncClient() as engines,
         Asking(os.environ) as mcp,
