@@ -21,7 +21,6 @@ from tests.workers.graphs import untyped
 GRAPHS = "tests.workers.asking_servers:asking"
 
 
-
 class State(TypedDict):
     turn: int
 

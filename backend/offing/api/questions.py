@@ -43,9 +43,7 @@ class QuestionList(Wire):
 class AnswerIn(Wire):
     """An answer; which fields count depends on the question's kind."""
 
-    text: str = Field(
-        default="", max_length=MOST_TEXT, description="To a question or an interrupt."
-    )
+    text: str = Field(default="", max_length=MOST_TEXT, description="To a question or an interrupt.")
     approved: bool | None = Field(default=None, description="Required for an approval and a tool call.")
     verdict: Verdict | None = Field(default=None, description="Required for a review.")
     steps: list[str] = Field(default=[], max_length=MOST_STEPS, description="Of the edited plan.")
