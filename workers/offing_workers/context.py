@@ -1,14 +1,12 @@
 """The run's context as a graph's nodes see it: `offing.sdk.RunContext` over real engines, tools and storage."""
 
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any
 
 import orjson
 from opentelemetry import trace
-from pydantic import BaseModel
 
 from offing.core import question, trajectory
 from offing.core.citation import check
@@ -32,11 +30,13 @@ from offing.storage import reports, steps, turns
 from offing.storage.pool import Connection, Database
 from offing.storage.token_columns import refuse_broken
 from offing.storage.turn_rows import TurnRow
-from offing.storage.turns import Origin, Rejection, attempt_as_json
+from offing.storage.turns import Origin
 from offing.telemetry.attributes import DECISION
-from offing.telemetry.redaction import redact, redact_value, without_secrets
+from offing.telemetry.redaction import redact, without_secrets
 from offing.telemetry.tracing import mark_failed
+from offing_workers import drafts
 from offing_workers.asking import Asker
+from offing_workers.authors import NO_MODEL, author_of, mentioned, wrote
 from offing_workers.children import Children
 from offing_workers.conversing import Conversing, note_draft
 from offing_workers.hold import Drain, Hold
@@ -46,10 +46,7 @@ from offing_workers.placing import Placing
 from offing_workers.recollection import MOST
 from offing_workers.recorder import ASKED, Also, Recorder, Viewers
 from offing_workers.spans import NodeSpans, answered, role_span, tool_span
-from offing_workers.toolbelt import Outcome, Toolbelt
-
-NO_MODEL = "the graph's own writer, without a model"
-"""Who wrote a report that no role call did."""
+from offing_workers.toolbelt import Toolbelt
 
 OWN_ACCORD = frozenset({trajectory.Outcome.ANSWERED, trajectory.Outcome.DONE})
 """Endings that are the run's own."""
@@ -154,7 +151,7 @@ class SliceContext(AsksPeople):
             answered(opened, answer)
         ms = int((time.monotonic() - began) * 1000)
         if isinstance(answer, EngineFailure):
-            await self._called(role, choice, _failed(role, choice, answer, key, turn, ms), answer.attempts)
+            await self._called(role, choice, drafts.failed(role, choice, answer, key, turn, ms), answer.attempts)
             return answer
         return await self._accepted(role, choice, answer, key, turn, ms, fracture)
 
@@ -170,7 +167,7 @@ class SliceContext(AsksPeople):
             opened.set_attribute(DECISION, outcome.rule)
             if outcome.status is not ToolStatus.OK:
                 mark_failed(opened, outcome.status)
-        draft = _used(call, outcome, key, turn, int((time.monotonic() - began) * 1000))
+        draft = drafts.used(call, outcome, key, turn, int((time.monotonic() - began) * 1000))
         (step,) = await self._recorder.append(draft)
         if self._evidence is not None:
             self._evidence.add(outcome.content, outcome.label)
@@ -344,14 +341,14 @@ class SliceContext(AsksPeople):
             rows = [turns.rejected_of(step.seq, origin, one, where) for one, where, step in unused]
             return rows + ([turns.turn_of(new[-1].seq, origin, answer, place)] if answer else [])
 
-        drafts = [_unused(role, choice, r, draft.turn) for r in rejected]
-        *_, step = await self._recorder.append(*drafts, draft, behind=behind)
+        unusable = [drafts.unused(role, choice, r, draft.turn) for r in rejected]
+        *_, step = await self._recorder.append(*unusable, draft, behind=behind)
         self._placing.placed(role.name, place, step.seq)
         return step
 
     def _note_author(self, role: Role[Any, Any], step: Step) -> None:
         """Remember who wrote a draft that was accepted, be it a whole answer or a part of one."""
-        if _wrote(role, step):
+        if wrote(role, step):
             self._author = author_of(step)
 
     async def _written_by(self) -> str:
@@ -360,7 +357,7 @@ class SliceContext(AsksPeople):
             return self._author or NO_MODEL
         roles = {role.name: role for role in self._roles}
         said = [s for kind in {r.kind for r in self._roles} for s in await self.recall(kind, MOST)]
-        heard = [s for s in said if (role := roles.get(s.payload.get("role", ""))) and _wrote(role, s)]
+        heard = [s for s in said if (role := roles.get(s.payload.get("role", ""))) and wrote(role, s)]
         return author_of(max(heard, key=lambda step: step.seq)) if heard else NO_MODEL
 
     async def _deliver(self, draft: ReportDraft, reason: StopReason, key: CallKey) -> Report:
@@ -389,7 +386,7 @@ class SliceContext(AsksPeople):
         async def store(connection: Connection, new: list[Step]) -> None:
             await reports.insert(connection, self._recorder.fence, new[0].seq, report)
 
-        return Checked(report, _reported(report, key), store)
+        return Checked(report, drafts.reported(report, key), store)
 
     async def _book(self) -> EvidenceBook:
         """Everything retrieved so far; read back once a claim, when it is first asked for."""
@@ -419,119 +416,9 @@ class SliceContext(AsksPeople):
         return self._database.transaction(self._recorder.fence.tenant)
 
 
-def mentioned(draft: ReportDraft) -> set[str]:
-    """Ids of evidence that a draft names anywhere, in its citations or in its text."""
-    return set(re.findall(r"E\d+", draft.model_dump_json()))
-
-
-def author_of(step: Step) -> str:
-    """Who answered a role call: the model's name, or the engine's where it has no model."""
-    return step.payload["model"] or f"the {step.payload['engine']} engine"
-
-
-def _wrote(role: Role[Any, Any], step: Step) -> bool:
-    """The step is a draft of a report, or an answer in a chat, whose last one is the report."""
-    return "output" in step.payload and (role.native is not None or holds_draft(role.output, step.payload["output"]))
-
-
-def holds_draft(output: type[BaseModel], said: Mapping[str, Any]) -> bool:
-    """An answer of this type, as JSON, is a draft of a report or has one in a field, at whatever depth."""
-    if issubclass(output, ReportDraft):
-        return True
-    named = {name: (f.annotation, *get_args(f.annotation)) for name, f in output.model_fields.items()}
-    return any(_is_draft(kind, said.get(name)) for name, kinds in named.items() for kind in kinds)
-
-
-def _is_draft(kind: Any, said: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(said, dict) and holds_draft(kind, said)  # pyright: ignore[reportUnknownArgumentType]
-
-
 def _replayed(role: Role[Any, Output], step: Step) -> RoleReply[Output] | EngineFailure:
     payload = step.payload
     if step.kind is StepKind.FAILURE:
         return EngineFailure(FailureKind(payload["failure"]), payload["message"], stop=payload["stop"])
     prompt, completion = payload.get("used", (0, 0))
     return RoleReply(step.seq, role.output.model_validate(payload["output"]), (prompt, completion))
-
-
-def _failed(
-    role: Role[Any, Any], choice: EngineChoice, failure: EngineFailure, key: CallKey, turn: int, ms: int
-) -> StepDraft:
-    payload = {
-        "role": role.name,
-        "engine": choice.engine,
-        "model": choice.model,
-        "failure": failure.kind,
-        "message": failure.message,
-        "stop": failure.stop,
-        "attempts": [attempt_as_json(a) for a in failure.attempts],
-        "usage": asdict(failure.usage) | {"usd": str(failure.usage.usd)},
-    }
-    title = f"{role.name}: {failure.message}"
-    return StepDraft(
-        StepKind.FAILURE,
-        title,
-        payload,
-        label="failed",
-        ok=False,
-        ms=ms,
-        tokens=failure.usage.tokens,
-        turn=turn,
-        key=key,
-    )
-
-
-def _unused(role: Role[Any, Any], choice: EngineChoice, rejection: Rejection, turn: int) -> StepDraft:
-    """What was written is in the turn; tokens and money count with the call's own step."""
-    said = {"role": role.name, "engine": choice.engine, "model": choice.model, "attempt": rejection.nth}
-    problem, ms = rejection.attempt.message, rejection.attempt.ms
-    title = f"{role.name}: {problem}"
-    payload = said | {"problem": problem}
-    return StepDraft(StepKind.ATTEMPT, title, payload, label="unusable", ok=False, ms=ms, turn=turn)
-
-
-def _used(call: ToolCall, outcome: Outcome, key: CallKey, turn: int, ms: int) -> StepDraft:
-    payload = {
-        "tool": call.tool,
-        "args": redact_value(call.args),
-        "status": outcome.status,
-        "rule": outcome.rule,
-        "content": outcome.content,
-        "message": outcome.message,
-        "spans": [{"artefact": str(s.artefact), "start": s.start, "end": s.end} for s in outcome.spans],
-        **outcome.label.as_json(),
-        **({"instead": redact_value(asdict(outcome.instead))} if outcome.instead else {}),
-    }
-    ok = outcome.status is ToolStatus.OK
-    return StepDraft(
-        StepKind.TOOL,
-        outcome.title,
-        payload,
-        label=outcome.verb if ok else "failed",
-        detail=_with_place(outcome),
-        ok=ok,
-        ms=ms,
-        turn=turn,
-        key=key,
-    )
-
-
-def _with_place(outcome: Outcome) -> str:
-    """What a timeline shows under the title; of an observation from outside, also where it came from."""
-    origin = outcome.label.origin
-    return " \u00b7 ".join(filter(None, (outcome.detail, f"from {origin.name}" if origin.outside else "")))
-
-
-def _reported(report: Report, key: CallKey | None) -> StepDraft:
-    sentences = report.sentences()
-    supported = sum(s.supported for s in sentences)
-    payload = {
-        "title": report.title,
-        "status": report.status,
-        "reason": report.reason,
-        "sentences": len(sentences),
-        "supported": supported,
-        "citations": len(report.citations),
-    }
-    detail = f"{supported} of {len(sentences)} sentences stand on a source · {len(report.citations)} citations"
-    return StepDraft(StepKind.REPORT, report.title, payload, detail=detail, key=key)

@@ -45,8 +45,8 @@ from offing.storage.runs import RunRow
 from offing.tools import registry
 from offing.tools.mcp_tools import mcp_tools
 from offing.tools.tool import Tool
+from offing_workers.authors import NO_MODEL, author_of, holds_draft, mentioned
 from offing_workers.children import child_result
-from offing_workers.context import NO_MODEL, author_of, holds_draft, mentioned
 from offing_workers.conversing import note_draft, notes_in, recalled_in
 
 UNRECORDED_STOPS = frozenset(

@@ -12,6 +12,7 @@ import structlog
 
 from offing import scorers
 from offing.core.errors import InvalidInput
+from offing.core.provenance import MCP_PREFIX
 from offing.sdk import Graph
 from offing.sdk.tool import OwnTool
 from offing.services.graph_folders import GRAPHS, SCORERS, TOOLS, Project, kept_version, offered, projects
@@ -192,7 +193,7 @@ def _checked_tools(offers: Mapping[str, object]) -> dict[str, OwnTool]:
             raise InvalidInput(
                 TOOLS, f"{name} is {type(offer).__name__} and no tool", "Make it with `offing.sdk.tool`."
             )
-        if offer.spec.name in reserved():
+        if offer.spec.name in reserved() or offer.spec.name.startswith(MCP_PREFIX):
             raise InvalidInput(TOOLS, f"{offer.spec.name!r} is a tool of the platform's", "Give it another name.")
         found[offer.spec.name] = offer
     return found

@@ -13,12 +13,14 @@ from offing.sdk import (
     ToolResult,
 )
 from offing_graphs.agentflow import memory, roles
+from offing_graphs.agentflow.endings import ending, final_reason
 from offing_graphs.agentflow.extractive import model_free_report
 from offing_graphs.agentflow.reading import Table, planned, read
-from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerInput, VerifierInput
 from offing_graphs.agentflow.state import State
 from offing_graphs.parts.ending import NO_MODEL, halted, reason_of
 from offing_graphs.parts.findings import brought_back, pieces
+from offing_graphs.parts.messages import newest_message
 from offing_graphs.parts.shapes import Plan, WriterInput
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ async def analyse(state: State, runtime: "Runtime[Any]") -> Update:
     ctx: RunContext = runtime.context
     if reason := halted(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
-    heard = await _newest_message(ctx, state["heard"])
+    heard = await newest_message(ctx, state["heard"])
     table = await read(ctx, state, heard=heard)
     reply = await ctx.call(roles.ANALYST, AnalystInput(**table.case(), tools=table.cards))
     if isinstance(reply, EngineFailure):
@@ -98,11 +100,11 @@ async def verifier(state: State, runtime: "Runtime[Any]") -> Update:
         remaining=ctx.run.budget.turns - turn,
     )
     reply = await ctx.call(roles.VERIFIER, given, turn=turn)
-    heard = await _newest_message(ctx, state["heard"])
+    heard = await newest_message(ctx, state["heard"])
     if isinstance(reply, EngineFailure):
         return {"stop": reason_of(reply), "heard": heard}
     spoken_to = heard > state["heard"]
-    stop = _ending(reply.output) if reply.output.stop and not spoken_to else ""
+    stop = ending(reply.output) if reply.output.stop and not spoken_to else ""
     return {"verdict": reply.seq, "heard": heard, "stop": stop}
 
 
@@ -110,7 +112,7 @@ async def generator(state: State, runtime: "Runtime[Any]") -> Update:
     """The report, whatever ended the run; its delivery is the run's last act."""
     ctx: RunContext = runtime.context
     table = await read(ctx, state)
-    reason = _final_reason(table, StopReason(state["stop"]))
+    reason = final_reason(table, StopReason(state["stop"]))
     given = WriterInput(
         **table.case(),
         analysis=table.analysis,
@@ -152,22 +154,3 @@ async def _remember(ctx: RunContext, table: Table, plan: Plan, result: ToolResul
     fresh = sum(e.id not in known for e in back)
     record = memory.record_of(plan, result, back, fresh, turn, table.verdict)
     await ctx.record(memory.step_of(record))
-
-
-async def _newest_message(ctx: RunContext, after: int) -> int:
-    messages = await ctx.messages(after)
-    return messages[-1].seq if messages else after
-
-
-def _ending(verdict: Verdict) -> StopReason:
-    """What a stop means: nothing is answered when the verifier says so of every part."""
-    nothing = bool(verdict.coverage) and not any(c.covered for c in verdict.coverage)
-    return StopReason.NOTHING_FOUND if nothing else StopReason.ANSWERED
-
-
-def _final_reason(table: Table, reason: StopReason) -> StopReason:
-    """The reason as the report states it: a run that looked and has nothing says so."""
-    looked = any(record.status == "ok" for record in table.memory)
-    if not table.found and looked and reason in {StopReason.ANSWERED, StopReason.TURN_LIMIT}:
-        return StopReason.NOTHING_FOUND
-    return reason

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from offing.sdk import EngineFailure, ReportDraft, RunContext, StopReason, ToolCall, shortened
 from offing_graphs.hiper.extractive import model_free_report
-from offing_graphs.hiper.reading import SEEN, bare, newest_message, read, recorded, said, step_of, used
+from offing_graphs.hiper.reading import SEEN, bare, read, recorded, said, step_of, used
 from offing_graphs.hiper.roles import AGENT
 from offing_graphs.hiper.shapes import ANSWER, AgentInput, Turn
 from offing_graphs.hiper.state import State
 from offing_graphs.parts.ending import halted, reason_of
+from offing_graphs.parts.messages import newest_message
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime

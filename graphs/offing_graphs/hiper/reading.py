@@ -109,11 +109,6 @@ def step_of(record: TurnRecord) -> StepDraft:
     )
 
 
-async def newest_message(ctx: RunContext, after: int) -> int:
-    messages = await ctx.messages(after)
-    return messages[-1].seq if messages else after
-
-
 async def _past(ctx: RunContext, before: int) -> tuple[PastTurn, ...]:
     steps = await ctx.recall(AGENT.kind, KEPT)
     return tuple(PastTurn(seq=s.seq, turn=s.turn, output=_output(s)) for s in steps if 0 < s.turn < before)

@@ -22,6 +22,7 @@ from offing_graphs.iterresearch.shapes import Round, Stage
 from offing_graphs.iterresearch.state import State
 from offing_graphs.iterresearch.workspace import asked_call, latest_round, workspace
 from offing_graphs.parts.ending import halted, reason_of
+from offing_graphs.parts.messages import newest_message
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -37,7 +38,7 @@ async def research(state: State, runtime: "Runtime[Any]") -> Update:
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    heard = await _newest_message(ctx, state["heard"])
+    heard = await newest_message(ctx, state["heard"])
     stage = _stage(ctx, state, turn, reason)
     given = await workspace(ctx, state, stage, heard)
     reset = Fracture.WORKSPACE_RESET if state["round"] else None
@@ -45,7 +46,7 @@ async def research(state: State, runtime: "Runtime[Any]") -> Update:
     if isinstance(reply, EngineFailure):
         return {"turn": turn, "heard": heard, "stop": reason_of(reply)}
     await ctx.record(_report_step(reply.output, turn))
-    newest = await _newest_message(ctx, heard)
+    newest = await newest_message(ctx, heard)
     stop = _ending(reply.output, reason, ctx.run.budget.turns <= turn, spoken_to=newest > heard)
     return {"turn": turn, "round": reply.seq, "heard": heard, "stop": stop}
 
@@ -113,8 +114,3 @@ def _report_step(output: Round, turn: int) -> StepDraft:
 
 def _titled(draft: ReportDraft, question: str) -> ReportDraft:
     return draft if draft.title.strip() else draft.model_copy(update={"title": shortened(question.strip(), 120)})
-
-
-async def _newest_message(ctx: RunContext, after: int) -> int:
-    messages = await ctx.messages(after)
-    return messages[-1].seq if messages else after

@@ -18,12 +18,14 @@ from offing.sdk import (
     asking,
 )
 from offing_graphs.agentflow import memory
+from offing_graphs.agentflow.endings import ending, final_reason
 from offing_graphs.agentflow.extractive import model_free_report
 from offing_graphs.agentflow.reading import output_of
-from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerInput, Verdict, VerifierInput
+from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerInput, VerifierInput
 from offing_graphs.parts.ending import NO_MODEL, halted, reason_of
 from offing_graphs.parts.findings import brought_back
 from offing_graphs.parts.judge import judged
+from offing_graphs.parts.messages import newest_message
 from offing_graphs.parts.shapes import Analysis, Plan, WriterInput
 from offing_graphs.research_team import roles
 from offing_graphs.research_team.config import Config
@@ -54,7 +56,7 @@ class Nodes:
         ctx: RunContext = runtime.context
         if reason := halted(ctx, state["turn"], begins_turn=True):
             return {"stop": reason}
-        heard = await _newest_message(ctx, state["heard"])
+        heard = await newest_message(ctx, state["heard"])
         table = await read(ctx, state, heard=heard)
         reply = await ctx.call(roles.LEAD, AnalystInput(**table.case(), tools=table.cards))
         if isinstance(reply, EngineFailure):
@@ -145,7 +147,7 @@ class Nodes:
         reply = await ctx.call(
             roles.VERIFIER, _verifying(ctx, of_part(table, state), state["turn"]), turn=state["turn"]
         )
-        heard = await _newest_message(ctx, state["heard"])
+        heard = await newest_message(ctx, state["heard"])
         if isinstance(reply, EngineFailure):
             return {"stop": reason_of(reply), "heard": heard}
         share = _share(ctx.run.budget.turns - state["since"], len(table.parts) - state["part"])
@@ -160,18 +162,18 @@ class Nodes:
             return {"stop": reason}
         table = await read(ctx, state, before=state["turn"] + 1)
         reply = await ctx.call(roles.VERIFIER, _verifying(ctx, table, state["turn"]), turn=state["turn"])
-        heard = await _newest_message(ctx, state["heard"])
+        heard = await newest_message(ctx, state["heard"])
         if isinstance(reply, EngineFailure):
             return {"stop": reason_of(reply), "heard": heard}
         spoken_to = heard > state["heard"]
-        stop = _ending(reply.output) if reply.output.stop and not spoken_to else ""
+        stop = ending(reply.output) if reply.output.stop and not spoken_to else ""
         return {"verdict": reply.seq, "heard": heard, "stop": stop}
 
     async def write(self, state: State, runtime: "Runtime[Any]") -> Update:
         """The report, whatever ended the run; its delivery is the run's last act."""
         ctx: RunContext = runtime.context
         table = await read(ctx, state)
-        reason = _final_reason(table, StopReason(state["stop"]))
+        reason = final_reason(table, StopReason(state["stop"]))
         given = WriterInput(**table.seen(), reason=reason)
         if reason in NO_MODEL or not table.found:
             await ctx.deliver(model_free_report(given), reason)
@@ -220,22 +222,3 @@ def _verifying(ctx: RunContext, table: Table, turn: int) -> VerifierInput:
 def _share(turns: int, parts: int) -> int:
     """Turns of one of so many parts that are left; at least one."""
     return max(1, turns // max(1, parts))
-
-
-async def _newest_message(ctx: RunContext, after: int) -> int:
-    messages = await ctx.messages(after)
-    return messages[-1].seq if messages else after
-
-
-def _ending(verdict: Verdict) -> StopReason:
-    """What a stop means: nothing is answered when the verifier says so of every part."""
-    nothing = bool(verdict.coverage) and not any(c.covered for c in verdict.coverage)
-    return StopReason.NOTHING_FOUND if nothing else StopReason.ANSWERED
-
-
-def _final_reason(table: Table, reason: StopReason) -> StopReason:
-    """The reason as the report states it: a run that looked and has nothing says so."""
-    looked = any(record.status == "ok" for record in table.memory)
-    if not table.found and looked and reason in {StopReason.ANSWERED, StopReason.TURN_LIMIT}:
-        return StopReason.NOTHING_FOUND
-    return reason

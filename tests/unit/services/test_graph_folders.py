@@ -165,9 +165,10 @@ def test_own_tools_are_allowed_to_runs_of_their_graph_and_asked_about_if_they_ha
     assert "double" not in {rule.tool for rule in starting_policy(other).rules}
 
 
-def test_an_own_tool_cannot_take_the_name_of_the_platform_s(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="search_library"):
-        catalogue(with_tool(tmp_path / "a", "search_library"), tmp_path / "home")
+@pytest.mark.parametrize("name", ["search_library", "mcp_notes_read"])
+def test_an_own_tool_cannot_take_a_name_of_the_platform_s_or_of_an_mcp_server_s(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        catalogue(with_tool(tmp_path / "a", name), tmp_path / "home")
 
 
 def test_a_tool_that_nobody_offers_is_refused_by_name() -> None:
