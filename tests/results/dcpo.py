@@ -9,7 +9,7 @@ from typing import Any
 
 from offing_trainer.config import laid_over
 from tests.results.experiment import Arm, Curve, Experiment, Figure, Size
-from tests.results.memory import COMPLETION, OUTAGE, QUARTER, QUESTIONS, RULES, TURNS, editing, ends, lesson
+from tests.results.memory import COMPLETION, OUTAGE, QUARTER, QUESTIONS, RULES, TURNS, WHOLE, editing, ends, lesson
 from tests.results.play import Flow, How
 from tests.results.taught import start_of
 from tests.results.training import Course, trained_on
@@ -56,10 +56,10 @@ EXPERIMENT = Experiment(
     claim="Where edits of the memory fracture a rollout, statistics over rollouts and segments that begin at edits "
     "teach better than to treat every segment as a sample of its own (MemAct, arXiv 2510.12635).",
     setup="The `memact` flow on questions of two look-ups in made-up worlds. Four of five look-ups fail and are asked "
-    "again, so that an agent that never edits its memory needs room for 720 tokens of records in nine rollouts of ten; "
-    "it has 180, and a rollout that outgrows them ends there. The start imitates a teacher that knows the tools nearly "
-    "always, edits at random, and often forgets what it needs. A step is 12 questions with eight rollouts each; right "
-    "is paid 1, a violated or cut-off rollout -0.1, in all arms. Held out: 80 questions of a world that nobody trains "
+    f"again, so that an agent that never edits its memory needs room for {WHOLE} tokens of records in nine rollouts of "
+    f"ten; it has {QUARTER}, and a rollout that outgrows them ends there. The start imitates a teacher that knows the "
+    "tools nearly always, edits at random, and often forgets what it needs. A step is 12 questions with eight "
+    "rollouts each; right is paid 1, a violated or cut-off rollout -0.1, in all arms. Held out: 80 questions of a world that nobody trains "
     "on.",
     arms={
         "dcpo": Arm("DCPO", "statistics over rollouts, 12 segments of a question's rollouts, surrogates summed."),

@@ -37,7 +37,7 @@ TURNS = 28
 COMPLETION = 24
 """Tokens of one at most: an edit of ten records with a note of two facts has 23."""
 
-WHOLE = 720
+WHOLE = 880
 """Room for records, in the flow's own estimate of tokens: what nine in ten rollouts get by with that use the right
 tools and never remove a record. Instructions, tools and the question come on top."""
 QUARTER = WHOLE // 4

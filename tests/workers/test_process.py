@@ -150,21 +150,23 @@ async def test_runs_that_wait_for_room_in_a_process_that_drains_are_hinted_at_ag
 
 
 async def test_a_process_sweeps_for_as_many_runs_as_it_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
+    asked, swept = list[int](), asyncio.Event()
 
     async def sweep(_: object, __: float, ___: float, most: int) -> list[UUID]:
         asked.append(most)
+        swept.set()
         return []
 
     async def nobody(_: object) -> None: ...
 
     monkeypatch.setattr(offing_workers.process.runs, "sweep", sweep)
+    monkeypatch.setattr(offing_workers.process.child_runs, "drop_forsaken", nobody)
     process = WorkerProcess(Settings(sweep_seconds=0.01, worker_concurrency=3), {}, "", "")
     monkeypatch.setattr(process, "_database", None, raising=False)
     monkeypatch.setattr(process, "_wake", nobody, raising=False)
     monkeypatch.setattr(process, "_inside", 1)
     sweeping = asyncio.create_task(process._sweep())  # pyright: ignore[reportPrivateUsage]
-    await asyncio.sleep(0.1)
+    await asyncio.wait_for(swept.wait(), 30)
     assert set(asked) == {2}
     monkeypatch.setattr(process, "_inside", 3)
     asked.clear()

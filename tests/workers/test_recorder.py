@@ -126,3 +126,43 @@ async def test_a_pen_that_lost_its_run_writes_nothing_and_keeps_its_booking(data
     run, stored = await kept(database, pen)
     assert (stored, run.spent.tokens) == ([], 0)
     assert pen.spent.tokens == 7
+
+
+async def test_a_pen_that_is_put_down_has_written_what_was_under_way_and_writes_no_more(database: Forgetful) -> None:
+    pen = await a_pen(database)
+    under_way, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(_: Connection, __: list[Step]) -> None:
+        under_way.set()
+        await go_on.wait()
+
+    branch = asyncio.create_task(pen.append(a_step("branch"), also=slowly))
+    await under_way.wait()
+    branch.cancel()
+    putting_down = asyncio.create_task(pen.retire())
+    await asyncio.sleep(0)
+    assert not putting_down.done()
+    go_on.set()
+    await putting_down
+    _, stored = await kept(database, pen)
+    assert [s.title for s in stored] == ["branch"]
+    with pytest.raises(asyncio.CancelledError):
+        await branch
+    with pytest.raises(Unavailable, match="put down"):
+        await pen.append(a_step("late", key=CallKey(9, "node", 0)))
+
+
+async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forgetful) -> None:
+    pen = await a_pen(database)
+    pen.leave(a_step("left", key=CallKey(1, "node", 0)))
+    pen.book(5, Decimal(0))
+
+    async def fails(_: Connection, __: list[Step]) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await pen.append(a_step("lost", key=CallKey(2, "node", 0)), also=fails)
+    await pen.append(a_step("next", key=CallKey(3, "node", 0)))
+    run, stored = await kept(database, pen)
+    assert [s.title for s in stored] == ["left", "next"]
+    assert run.spent.tokens == 5

@@ -111,6 +111,7 @@ class Recorder:
         self._waiting: list[StepDraft] = []
         self._at_exit = at_exit
         self._unwritten: list[Unwritten] = []
+        self._retired = False
         self._written = 0
         """Appends that were committed."""
         self._writing = asyncio.Lock()
@@ -182,6 +183,8 @@ class Recorder:
     async def append(self, *drafts: StepDraft, also: Also | None = None, behind: Behind | None = None) -> list[Step]:
         """Append, and show; the steps of `drafts`. Raises Fenced when the run is no longer ours."""
         async with self._writing:
+            if self._retired:
+                raise Unavailable("This claim's pen was put down.")
             left, self._waiting = tuple(self._waiting), []
             drafts = tuple(map(_clean, drafts))
             if self._at_exit:
@@ -192,6 +195,15 @@ class Recorder:
         if not self._at_exit:
             await self._viewers.steps(self.fence.tenant, self.fence.run, new)
         return new[len(left) :]
+
+    async def retire(self) -> None:
+        """Write no more. Returns when what is under way is over, so that whoever reads the journal then misses nothing.
+
+        A branch that is cancelled beside one that failed may still be writing.
+        """
+        self._retired = True
+        async with self._writing:
+            pass
 
     async def close(self, *drafts: StepDraft, also: Also) -> None:
         """The claim's last append, with whatever waits for it, in one transaction that ends with `also`."""

@@ -317,6 +317,7 @@ class Slice:
         except asyncio.CancelledError:
             return await self._interrupted(graph, saver, context)
         except (Fenced, Unavailable):
+            await self._recorder.retire()
             raise
         except Exception as error:
             log.exception("the graph raised", run=str(self._fence.run), graph=graph.name)
