@@ -56,11 +56,11 @@ EXPERIMENT = Experiment(
     claim="Where edits of the memory fracture a rollout, statistics over rollouts and segments that begin at edits "
     "teach better than to treat every segment as a sample of its own (MemAct, arXiv 2510.12635).",
     setup="The `memact` flow on questions of two look-ups in made-up worlds. Four of five look-ups fail and are asked "
-    f"again, so that an agent that never edits its memory needs room for {WHOLE} tokens of records in nine rollouts of "
-    f"ten; it has {QUARTER}, and a rollout that outgrows them ends there. The start imitates a teacher that knows the "
-    "tools nearly always, edits at random, and often forgets what it needs. A step is 12 questions with eight "
-    "rollouts each; right is paid 1, a violated or cut-off rollout -0.1, in all arms. Held out: 80 questions of a world that nobody trains "
-    "on.",
+    f"again, so that an agent that never edits its memory needs room for {WHOLE} tokens of records in nine "
+    f"rollouts of ten; it has {QUARTER}, and a rollout that outgrows them ends there. The start imitates a teacher"
+    " that knows the tools nearly always, edits at random, and often forgets what it needs. A step is 12 "
+    "questions with eight rollouts each; right is paid 1, a violated or cut-off rollout -0.1, in all arms. Held "
+    "out: 80 questions of a world that nobody trains on.",
     arms={
         "dcpo": Arm("DCPO", "statistics over rollouts, 12 segments of a question's rollouts, surrogates summed."),
         "all-segments": Arm("DCPO, all segments", "as DCPO, with every segment trained instead of 12 of a question."),

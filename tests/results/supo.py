@@ -62,11 +62,12 @@ EXPERIMENT = Experiment(
     "at least as well as plain GRPO with all of it, and it does not without masking the rollouts that were cut off "
     "(arXiv 2510.06727).",
     setup="The `supo` flow on questions of two look-ups in made-up worlds. Four of five look-ups fail and are asked "
-    f"again, so that nine rollouts of ten with the right tools need room for {WHOLE} tokens of records at most: that "
-    f"is the whole room; a quarter is {QUARTER}, and a context that fills it is replaced by the agent's own summary. "
-    "Starts imitate a teacher that knows the tools nearly always and puts a fact that it needs into a summary three times "
-    "of ten; the whole room has a start of its own, which has never seen a summary. A step is 12 questions with eight "
-    "rollouts each, at most 28 turns. Held out: 80 questions of a world that nobody trains on.",
+    f"again, so that nine rollouts of ten with the right tools need room for {WHOLE} tokens of records at most: "
+    f"that is the whole room; a quarter is {QUARTER}, and a context that fills it is replaced by the agent's own "
+    "summary. Starts imitate a teacher that knows the tools nearly always and puts a fact that it needs into a "
+    "summary three times of ten; the whole room has a start of its own, which has never seen a summary. A step is"
+    " 12 questions with eight rollouts each, at most 28 turns. Held out: 80 questions of a world that nobody "
+    "trains on.",
     arms={
         "supo": Arm("SUPO, a quarter", "statistics over rollouts, summaries trained, cut-off rollouts masked."),
         "whole-room": Arm("GRPO, all of it", "no summaries: a rollout is one segment, and nothing is masked."),
