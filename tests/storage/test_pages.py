@@ -8,6 +8,7 @@ from uuid import UUID
 import httpx
 import orjson
 import pytest
+from fpdf import FPDF
 
 from offing.core.tool import Span
 from offing.library.readers import Readers
@@ -52,6 +53,20 @@ async def test_a_page_is_kept_as_it_was_and_can_be_cited(pages: Pages, pool: Dat
     assert await library.texts_of(pool, LOCAL_TENANT, [span]) == ("The moon pulls the sea.",)
     around = await library.passage_in_context(pool, LOCAL_TENANT, span.artefact, span.start, span.end)
     assert (around.name, around.text) == (f"{site.url}/tides", "The moon pulls the sea.")
+
+
+async def test_a_pdf_at_an_address_is_read_kept_and_cited_as_a_page_is(
+    pages: Pages, pool: Database, site: Site
+) -> None:
+    paper = FPDF()
+    paper.add_page()
+    paper.set_font("helvetica", size=12)
+    paper.multi_cell(0, 5, "The moon pulls the sea twice a day.")
+    site.pages["/paper"] = Reply(bytes(paper.output()), headers={"Content-Type": "application/pdf"})
+    found = await read(pages, f"{site.url}/paper")
+    at = found.text.index("The moon")
+    span = Span(found.artefact, at, at + 35)
+    assert await library.texts_of(pool, LOCAL_TENANT, [span]) == ("The moon pulls the sea twice a day.",)
 
 
 async def test_reading_on_asks_the_store_and_not_the_site(pages: Pages, site: Site) -> None:
