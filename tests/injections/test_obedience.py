@@ -4,23 +4,17 @@
 research goes on.
 """
 
-import time
 from collections.abc import AsyncIterator
 
 import pytest
 
-from offing.core.run import Spent
 from offing.core.tool import ToolStatus
-from offing.storage.checkpoints import FencedSaver
-from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing_workers.recollection import Recollection
 from offing_workers.recorder import Recorder
 from tests.injections.agent import Agent
 from tests.injections.channels import CHANNELS, Channel
 from tests.injections.demands import DEMANDS
-from tests.storage.builders import TERM, claimed
-from tests.workers.test_recorder import Nobody
+from tests.workers.test_recorder import a_pen
 
 NOTHING_DONE = {ToolStatus.DENIED, ToolStatus.INVALID, ToolStatus.FAILED}
 
@@ -33,18 +27,7 @@ async def database(app_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def recorder(database: Database) -> Recorder:
-    fence = (await claimed(database, LOCAL_TENANT)).fence
-    return Recorder(
-        database,
-        Nobody(),
-        fence,
-        term=TERM,
-        journal={},
-        spent=Spent(),
-        recollection=Recollection(database, LOCAL_TENANT, fence.run, last_seq=1, fresh=True),
-        checkpoints=FencedSaver(database, fence, term=TERM, turn_key="turn"),
-        monotonic=time.monotonic,
-    )
+    return await a_pen(database)
 
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.__name__)

@@ -1,7 +1,6 @@
 """What the toolbelt makes of each verdict of the policy: a call, a refusal, a question to a person, or another call."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,23 +8,19 @@ import pytest
 from pydantic import BaseModel
 
 from offing.core.policy import Condition, Given, Policy, Rule, Substitute, policy_of
-from offing.core.run import Spent
 from offing.core.step import CallKey, StepKind
 from offing.core.tool import ToolOutput, ToolSpec, ToolStatus
 from offing.sdk import ToolCall
 from offing.storage import runs, steps
-from offing.storage.checkpoints import FencedSaver
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.tools.tool import Tool, ToolScope
 from offing_workers.approving import Approval, Approved
 from offing_workers.narrowing import narrow_at
-from offing_workers.recollection import Recollection
 from offing_workers.recorder import Recorder
 from offing_workers.toolbelt import Outcome, Toolbelt, size_of
-from tests.storage.builders import TERM, claimed
 from tests.unit.tools.test_world_tools import NoLibrary
-from tests.workers.test_recorder import Nobody
+from tests.workers.test_recorder import a_pen
 
 
 class Args(BaseModel, extra="forbid"):
@@ -73,18 +68,7 @@ async def database(app_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def recorder(database: Database) -> Recorder:
-    fence = (await claimed(database, LOCAL_TENANT)).fence
-    return Recorder(
-        database,
-        Nobody(),
-        fence,
-        term=TERM,
-        journal={},
-        spent=Spent(),
-        recollection=Recollection(database, LOCAL_TENANT, fence.run, last_seq=1, fresh=True),
-        checkpoints=FencedSaver(database, fence, term=TERM, turn_key="turn"),
-        monotonic=time.monotonic,
-    )
+    return await a_pen(database)
 
 
 class Bench:

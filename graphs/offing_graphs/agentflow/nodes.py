@@ -9,19 +9,17 @@ from offing.sdk import (
     EngineFailure,
     RunContext,
     StopReason,
-    ToolCall,
-    ToolResult,
 )
-from offing_graphs.agentflow import memory, roles
+from offing_graphs.agentflow import roles
+from offing_graphs.agentflow.acting import command, hand_over, remember
 from offing_graphs.agentflow.endings import ending, final_reason
-from offing_graphs.agentflow.extractive import model_free_report
-from offing_graphs.agentflow.reading import Table, planned, read
-from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerInput, VerifierInput
+from offing_graphs.agentflow.reading import planned, read
+from offing_graphs.agentflow.shapes import AnalystInput, PlannerInput, VerifierInput
 from offing_graphs.agentflow.state import State
-from offing_graphs.parts.ending import NO_MODEL, halted, reason_of
-from offing_graphs.parts.findings import brought_back, pieces
+from offing_graphs.parts.ending import halted, reason_of
+from offing_graphs.parts.findings import pieces
 from offing_graphs.parts.messages import newest_message
-from offing_graphs.parts.shapes import Plan, WriterInput
+from offing_graphs.parts.shapes import WriterInput
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -75,11 +73,12 @@ async def executor(state: State, runtime: "Runtime[Any]") -> Update:
         return {"stop": reason}
     table = await read(ctx, state, before=turn)
     plan = await table.plan(ctx)
-    call = await _command(ctx, table, plan, turn)
+    found = pieces(table.evidence)
+    call = await command(ctx, ctx.run.question, plan, table.cards, table.memory, found, turn)
     if isinstance(call, EngineFailure):
         return {"stop": reason_of(call)}
     result = await ctx.use(call, turn=turn)
-    await _remember(ctx, table, plan, result, turn)
+    await remember(ctx, table.memory, table.verdict, plan, result, turn)
     return {"tool": result.seq}
 
 
@@ -120,37 +119,4 @@ async def generator(state: State, runtime: "Runtime[Any]") -> Update:
         evidence=pieces(table.evidence),
         reason=reason,
     )
-    if reason in NO_MODEL or not table.found:
-        await ctx.deliver(model_free_report(given), reason)
-        return {"stop": reason}
-    reply = await ctx.call(roles.GENERATOR, given)
-    if isinstance(reply, EngineFailure):
-        reason = reason_of(reply)
-        await ctx.deliver(model_free_report(given.model_copy(update={"reason": reason})), reason)
-        return {"stop": reason}
-    await ctx.deliver(reply.output, reason)
-    return {"stop": reason}
-
-
-async def _command(ctx: RunContext, table: Table, plan: Plan, turn: int) -> ToolCall | EngineFailure:
-    """The executor's call. An unknown tool is passed on as it is, to be refused and recorded."""
-    card = next((c for c in table.cards if c.name == plan.tool), None)
-    if card is None:
-        return ToolCall(plan.tool, {})
-    given = ExecutorInput(
-        question=ctx.run.question,
-        plan=plan,
-        tool=card,
-        memory=table.memory,
-        evidence=pieces(table.evidence),
-    )
-    reply = await ctx.call(roles.EXECUTOR, given, turn=turn)
-    return reply if isinstance(reply, EngineFailure) else ToolCall(reply.output.tool, dict(reply.output.args))
-
-
-async def _remember(ctx: RunContext, table: Table, plan: Plan, result: ToolResult, turn: int) -> None:
-    back = brought_back(result, await ctx.evidence(memory.SEEN))
-    known = {id for record in table.memory for id in record.evidence}
-    fresh = sum(e.id not in known for e in back)
-    record = memory.record_of(plan, result, back, fresh, turn, table.verdict)
-    await ctx.record(memory.step_of(record))
+    return {"stop": await hand_over(ctx, given, reason, found=table.found)}

@@ -13,17 +13,15 @@ from offing.sdk import (
     StepDraft,
     StepKind,
     StopReason,
-    ToolCall,
     ToolResult,
     asking,
 )
 from offing_graphs.agentflow import memory
+from offing_graphs.agentflow.acting import command, hand_over, remember
 from offing_graphs.agentflow.endings import ending, final_reason
-from offing_graphs.agentflow.extractive import model_free_report
 from offing_graphs.agentflow.reading import output_of
-from offing_graphs.agentflow.shapes import AnalystInput, ExecutorInput, PlannerInput, VerifierInput
-from offing_graphs.parts.ending import NO_MODEL, halted, reason_of
-from offing_graphs.parts.findings import brought_back
+from offing_graphs.agentflow.shapes import AnalystInput, PlannerInput, VerifierInput
+from offing_graphs.parts.ending import halted, reason_of
 from offing_graphs.parts.judge import judged
 from offing_graphs.parts.messages import newest_message
 from offing_graphs.parts.shapes import Analysis, Plan, WriterInput
@@ -131,7 +129,7 @@ class Nodes:
             return {"stop": reason}
         table = of_part(await read(ctx, state, before=turn), state)
         plan = output_of((await ctx.fetch([state["plan"]]))[0], Plan)
-        call = await _command(ctx, table, plan, turn)
+        call = await command(ctx, table.question, plan, table.cards, table.memory, table.evidence, turn)
         if isinstance(call, EngineFailure):
             return {"stop": reason_of(call)}
         result = await ctx.use(call, turn=turn)
@@ -175,25 +173,13 @@ class Nodes:
         table = await read(ctx, state)
         reason = final_reason(table, StopReason(state["stop"]))
         given = WriterInput(**table.seen(), reason=reason)
-        if reason in NO_MODEL or not table.found:
-            await ctx.deliver(model_free_report(given), reason)
-            return {"stop": reason}
-        reply = await ctx.call(roles.GENERATOR, given)
-        if isinstance(reply, EngineFailure):
-            reason = reason_of(reply)
-            await ctx.deliver(model_free_report(given.model_copy(update={"reason": reason})), reason)
-            return {"stop": reason}
-        await ctx.deliver(reply.output, reason)
-        return {"stop": reason}
+        return {"stop": await hand_over(ctx, given, reason, found=table.found)}
 
     async def _remembered(
         self, ctx: RunContext, table: Table, plan: Plan, result: ToolResult, turn: int
     ) -> EngineFailure | None:
         """Record what a call did and found. A failure: nobody could judge it."""
-        back = brought_back(result, await ctx.evidence(memory.SEEN))
-        known = {id for record in table.memory for id in record.evidence}
-        fresh = sum(e.id not in known for e in back)
-        await ctx.record(memory.step_of(memory.record_of(plan, result, back, fresh, turn, table.verdict)))
+        back = await remember(ctx, table.memory, table.verdict, plan, result, turn)
         if not self._config.judge:
             return None
         reply = await judged(ctx, table.question, plan.sub_goal, result, back, turn)
@@ -203,16 +189,6 @@ class Nodes:
 def _begun(count: int) -> Update:
     """A plan with so many parts, none of them worked on. One part is the whole question."""
     return {"parts": count, "part": 1 if count == 1 else 0}
-
-
-async def _command(ctx: RunContext, table: Table, plan: Plan, turn: int) -> ToolCall | EngineFailure:
-    """The executor's call. An unknown tool is passed on as it is, to be refused and recorded."""
-    card = next((c for c in table.cards if c.name == plan.tool), None)
-    if card is None:
-        return ToolCall(plan.tool, {})
-    given = ExecutorInput(question=table.question, plan=plan, tool=card, memory=table.memory, evidence=table.evidence)
-    reply = await ctx.call(roles.EXECUTOR, given, turn=turn)
-    return reply if isinstance(reply, EngineFailure) else ToolCall(reply.output.tool, dict(reply.output.args))
 
 
 def _verifying(ctx: RunContext, table: Table, turn: int) -> VerifierInput:
