@@ -143,20 +143,12 @@ async def _brought(connection: Connection, request: ChildRequest, child: RunRow)
         "ended": child.status,
         "stop_reason": child.stop_reason or StopReason.CANCELLED,
         "spent": asdict(child.spent) | {"usd": str(child.spent.usd)},
-        "used": await _tools(connection, child.id, "used"),
-        "received": await _tools(connection, child.id, "received"),
+        "used": await child_runs.tools(connection, child.id, "used"),
+        "received": await child_runs.tools(connection, child.id, "received"),
     }
     spans = [{"artefact": str(p.span.artefact), "start": p.span.start, "end": p.span.end} for p in passages]
     said = _payload(request, ToolStatus.OK if done else ToolStatus.FAILED, message)
     return said | {"content": content, "spans": spans} | ending | LABEL.as_json()
-
-
-async def _tools(connection: Connection, child: UUID, what: str) -> dict[str, int]:
-    """What a child and its own children used of each tool, or received from it."""
-    reading = steps.tools_used if what == "used" else steps.tools_answered
-    own = await reading(connection, child)
-    deeper = await child_runs.tools_of_children(connection, child, what)
-    return {tool: own.get(tool, 0) + deeper.get(tool, 0) for tool in sorted({*own, *deeper})}
 
 
 def _payload(request: ChildRequest, status: ToolStatus, message: str) -> dict[str, Any]:

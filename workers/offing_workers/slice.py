@@ -6,7 +6,6 @@ sees to it that there is a report before there is an end.
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -212,10 +211,7 @@ class Slice:
         self._begun = position is not None and position.run == row.id
         after = position.superstep if position and self._begun else -2
         journal = {} if fresh else await steps.journal(connection, row.id, after)
-        used = {} if fresh else await steps.tools_used(connection, row.id)
-        if not fresh:
-            for tool, count in (await child_runs.tools_of_children(connection, row.id, "used")).items():
-                used[tool] = used.get(tool, 0) + count
+        used = {} if fresh else await child_runs.tools(connection, row.id, "used")
         self._parent = await child_runs.parent_of(connection, row.id) if row.kind == "child" else None
         if not fresh:
             await spend.release_leftover(connection, self._fence)
@@ -265,13 +261,12 @@ class Slice:
             advice=advice,
         )
 
-    async def _answered(self, connection: Connection, row: RunRow) -> Counter[str]:
+    async def _answered(self, connection: Connection, row: RunRow) -> Mapping[str, int]:
         """Bytes that earlier claims were answered, where a rule limits them."""
         policy = policy_of(row.policy)
         if self._fresh or policy is None or not policy.counts_bytes:
-            return Counter()
-        own, theirs = await steps.tools_answered(connection, row.id), child_runs.tools_of_children
-        return Counter(own) + Counter(await theirs(connection, row.id, "received"))
+            return {}
+        return await child_runs.tools(connection, row.id, "received")
 
     def _toolbelt(
         self, row: RunRow, used: Mapping[str, int], graph: Graph, taint: Tainting, received: Mapping[str, int]

@@ -6,13 +6,13 @@ The only home of the table `child_run`. Knows neither budgets nor policies.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from offing.core.errors import Fenced
 from offing.core.run import Fence, RunStatus, StopReason
 from offing.core.step import CallKey
-from offing.storage import runs
+from offing.storage import runs, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
 
@@ -137,9 +137,11 @@ async def collect(connection: Connection, parent: UUID, child: UUID) -> None:
     await connection.execute(COLLECTED, (child, parent))
 
 
-async def tools_of_children(connection: Connection, run: UUID, what: str) -> dict[str, int]:
-    """What collected children have `used` of each tool, or `received` from it."""
-    return dict(await (await connection.execute(TOOLS, {"run": run, "what": what})).fetchall())
+async def tools(connection: Connection, run: UUID, what: Literal["used", "received"]) -> dict[str, int]:
+    """Calls of each tool, or bytes that it answered, by a run and all collected children under it; tools in order."""
+    own = await (steps.tools_used if what == "used" else steps.tools_answered)(connection, run)
+    theirs = dict(await (await connection.execute(TOOLS, {"run": run, "what": what})).fetchall())
+    return {tool: own.get(tool, 0) + theirs.get(tool, 0) for tool in sorted({*own, *theirs})}
 
 
 async def family(connection: Connection, parent: UUID) -> list[ChildRow]:
