@@ -70,14 +70,19 @@ def servers_of(home: Path) -> list[psutil.Process]:
 
 
 @contextmanager
-def holding(home: Path, *, before: Sequence[str | Path] = (), python: str = sys.executable) -> Generator[Holder]:
-    """A holder of `home`, up; killed at the end. `before`: a program that runs it, such as `setpriv` with options."""
+def holding(
+    home: Path, *, before: Sequence[str | Path] = (), python: str = sys.executable, **more: str
+) -> Generator[Holder]:
+    """A holder of `home`, up; killed at the end. `before`: a program that runs it, such as `setpriv` with options.
+
+    `more` are further variables of its environment.
+    """
     process = subprocess.Popen(
         [*before, python, HOLD, home],
         stdout=subprocess.PIPE,
         text=True,
         cwd="/",
-        env=environment(),
+        env=environment() | more,
     )
     assert process.stdout is not None
     try:

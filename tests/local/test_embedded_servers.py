@@ -13,6 +13,7 @@ import psycopg
 import redis
 
 from offing.local import local_servers
+from offing.local.environment import SYSTEM
 from offing.settings import Settings
 from tests.local.processes import (
     HOLD,
@@ -45,6 +46,16 @@ def test_root_runs_both_without_changing_the_owner_of_any_file(home: Path) -> No
     with holding(home) as holder:
         assert answers(holder)
         assert {path.lstat().st_uid for path in home.rglob("*")} == {0}
+
+
+def test_the_servers_do_not_inherit_the_keys_of_providers(home: Path) -> None:
+    with holding(home, ANTHROPIC_API_KEY="canary", DATABASE_URL="canary", PGOPTIONS="canary") as holder:
+        assert answers(holder)
+        found = holder.each(lambda p: (p.name(), p.environ()))
+    assert {name for name, _ in found} >= {"postgres", "valkey-server"}
+    for name, environment_of in found:
+        assert "canary" not in environment_of.values(), name
+        assert set(environment_of) <= {*SYSTEM, "LC_CTYPE", "PGDATA"}, name
 
 
 def test_root_runs_both_where_namespaces_are_refused(home: Path) -> None:

@@ -22,6 +22,10 @@ from tests.engine.serving import tiny_policy
 from tests.local.processes import eventually
 
 READY_SECONDS = 90.0
+CANARIES = {
+    name: f"canary-{name}" for name in ("ANTHROPIC_API_KEY", "TAVILY_API_KEY", "WIKI_TOKEN", "OFFING_OTHER_KEY")
+}
+"""Secrets that only what calls providers, search engines and MCP servers may have in its environment."""
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/login\?token=\S+")
 
 
@@ -211,9 +215,13 @@ def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path) -> None:
 def test_a_folder_of_policies_is_served_to_the_worker_and_a_killed_engine_comes_back(tmp_path: Path) -> None:
     policies = tmp_path / "policies"
     tiny_policy(policies / "planner@1", ["w1"])
-    up = start(tmp_path, OFFING_POLICIES=str(policies))
+    up = start(tmp_path, OFFING_POLICIES=str(policies), **CANARIES)
     up.link()
     try:
+        assert eventually(lambda: any("trainer" in p.cmdline() for p in up.family()), READY_SECONDS)
+        for process in up.family():
+            calls_out = {"offing.api", "offing_workers"} & set(process.cmdline())
+            assert set(CANARIES) & set(process.environ()) == (set(CANARIES) if calls_out else set()), process
         for module in ("offing.api", "offing_workers"):
             url = up.child(module).environ()["OFFING_ENGINE_URL"]
             assert served(url) == ["planner@1"]

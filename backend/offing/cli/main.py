@@ -1,5 +1,6 @@
 """The verbs of `offing` and what they take. A command's work is in another module, imported when it is called."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -318,7 +319,8 @@ def main() -> None:
     """Entry point. An error that is raised on purpose is one line on standard error and an exit code."""
     from offing.core.errors import InvalidInput, OffingError, Unavailable
 
-    load_dotenv(".env")  # provider keys, too: engines find them in the environment alone
+    if "OFFING_READY_FILE" not in os.environ:  # `offing up` started this: it chose what belongs in our environment
+        load_dotenv(".env")  # provider keys, too: engines find them in the environment alone
     try:
         code = app()
     except InvalidInput as error:

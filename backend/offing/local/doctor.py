@@ -15,6 +15,7 @@ from pathlib import Path
 
 from offing.core.errors import OffingError
 from offing.local.datadir import layout, read_note
+from offing.local.environment import server_environment
 from offing.local.keyvalue import installations as keyvalue_installations
 from offing.local.page import free_port
 from offing.local.policy import with_engine
@@ -101,7 +102,10 @@ def node() -> Check:
     program = shutil.which("node")
     if program is None or shutil.which("npm") is None:
         return Check("Node", False, "node or npm is not there", "Install node 20 or later, which brings npm.")
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    environment = server_environment()
+    version = subprocess.run(
+        [program, "--version"], env=environment, capture_output=True, text=True, check=True
+    ).stdout.strip()
     ok = int(version.lstrip("v").split(".")[0]) >= OLDEST_NODE
     return Check("Node", ok, version, None if ok else "Install node 20 or later.")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from offing.core.errors import Unavailable
 from offing.local.datadir import Layout, log_tail, open_log
+from offing.local.environment import server_environment
 from offing.local.processes import Child, spawn, stop_orphans
 
 
@@ -65,6 +66,7 @@ class KeyValue:
                 [choose(), *self._options()],
                 stop_signal=signal.SIGTERM,
                 death_signal=signal.SIGTERM,
+                env=server_environment(),
                 cwd=self._data,
                 output=log,
             )

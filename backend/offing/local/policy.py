@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from offing.local.datadir import Layout
+from offing.local.environment import compute_environment
 from offing.local.programs import Echo, Process, module
 from offing.settings import Settings
 
@@ -47,7 +48,8 @@ def engines(
         Process(
             name=name,
             argv=(*module("offing.cli"), "engine", "serve", "--socket", str(socket)),
-            env={**environment, "OFFING_POLICIES": str(settings.policies.resolve())},
+            env=compute_environment(environment, "OFFING_ENGINE_KEY")
+            | {"OFFING_POLICIES": str(settings.policies.resolve())},
             ready_file=paths.run / f"{name}.ready",
             log=paths.logs / "engine.log",
             echo=echo,

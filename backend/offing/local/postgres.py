@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from offing.core.errors import Conflict, Unavailable
 from offing.local.datadir import Layout, log_tail, open_log
+from offing.local.environment import server_environment
 from offing.local.launch import UNPRIVILEGED_ID
 from offing.local.processes import Child, Identity, launch_command, spawn, stop_orphans
 
@@ -56,7 +57,8 @@ def installations() -> Iterator[Binaries]:
 
 
 def _major(program: Path) -> int:
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    environment = server_environment()
+    said = subprocess.run([program, "--version"], env=environment, capture_output=True, text=True, check=True).stdout
     return int(said.split()[2].split(".")[0])
 
 
@@ -109,7 +111,7 @@ def reachable(folder: Path, identity: Identity) -> bool:
     if identity == "same":
         return os.access(folder, os.X_OK)
     enter = launch_command(["/bin/sh", "-c", 'cd "$1"', "sh", folder], os.getpid(), signal.SIGKILL, identity)
-    return subprocess.run(enter, capture_output=True, check=False).returncode == 0
+    return subprocess.run(enter, env=server_environment(), capture_output=True, check=False).returncode == 0
 
 
 class Postgres:
@@ -156,6 +158,7 @@ class Postgres:
                 stop_signal=signal.SIGINT,
                 death_signal=signal.SIGQUIT,
                 identity=self.identity,
+                env=server_environment(),
                 cwd=self._data,
                 output=log,
             )
@@ -210,7 +213,10 @@ class Postgres:
 
     def _run_tool(self, argv: list[str | Path], stdin: str, cwd: Path) -> None:
         command = launch_command(argv, os.getpid(), signal.SIGKILL, self.identity)
-        done = subprocess.run(command, input=stdin, text=True, capture_output=True, cwd=cwd, check=False)
+        environment = server_environment()
+        done = subprocess.run(
+            command, input=stdin, env=environment, text=True, capture_output=True, cwd=cwd, check=False
+        )
         if done.returncode != 0:
             raise Unavailable(f"{Path(argv[0]).name} failed in {self._home}: {done.stderr.strip() or done.stdout}")
 

@@ -64,13 +64,13 @@ def spawn(
     stop_signal: signal.Signals = signal.SIGTERM,
     death_signal: signal.Signals = signal.SIGKILL,
     identity: Identity = "same",
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str],
     cwd: Path | None = None,
     output: IO[bytes] | int | None = None,
 ) -> Child:
     """Starts `argv` in a session of its own, so that Ctrl-C reaches only us. It gets `death_signal` when we die.
 
-    `env`: the whole environment, None for ours. `output`: where both streams go, None for ours.
+    `env`: the whole environment. `output`: where both streams go, None for ours.
     """
     command = launch_command(argv, os.getpid(), death_signal, identity)
 
@@ -80,7 +80,7 @@ def spawn(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=None if output is None else subprocess.STDOUT,
-            env=None if env is None else dict(env),
+            env=dict(env),
             cwd=cwd,
             start_new_session=True,
         )

@@ -15,6 +15,7 @@ from types import FrameType
 
 from offing.core.errors import Conflict, Unavailable
 from offing.local.datadir import Door, Layout, Lock, Note, prepare, read_note, write_note
+from offing.local.environment import application_environment
 from offing.local.page import free_port, healthy, page_url
 from offing.local.policy import engines, with_engine
 from offing.local.programs import Echo, Process, module
@@ -243,11 +244,10 @@ def further_workers(settings: Settings, paths: Layout, servers: Servers, echo: E
 
 def child_environment(settings: Settings, servers: Servers) -> dict[str, str]:
     """Ours, with the addresses of the servers under the application's role; the owner's address stays with us."""
-    ours = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     where = {"OFFING_ENGINE_URL": settings.engine_url} if settings.engine_url else {}
     where |= {"OFFING_GRAPH_PATHS": settings.graph_paths} if settings.graph_paths else {}
     where |= {"OFFING_GRAPH_RELOAD": "1"} if settings.graph_reload else {}
-    return ours | {
+    return application_environment() | {
         **where,
         "OFFING_APP_DATABASE_URL": servers.app_url,
         "REDIS_URL": servers.redis_url,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from offing.local.datadir import Layout
+from offing.local.environment import compute_environment
 from offing.local.programs import Echo, Process, module
 
 NEEDED = ("torch", "transformers", "numpy")
@@ -23,7 +24,7 @@ def trainers(paths: Layout, environment: Mapping[str, str], echo: Echo | None) -
         Process(
             name="trainer",
             argv=(*module("offing.cli"), "trainer"),
-            env={**environment, "OMP_WAIT_POLICY": "PASSIVE"},
+            env=compute_environment(environment, "OFFING_APP_DATABASE_URL") | {"OMP_WAIT_POLICY": "PASSIVE"},
             ready_file=paths.run / "trainer.ready",
             log=paths.logs / "trainer.log",
             echo=echo,

@@ -64,10 +64,9 @@ class Bubblewrap:
         os.close(sink)
         with_filter = [str(source) if argument == "SECCOMP" else argument for argument in argv]
         plan = orjson.dumps({"argv": with_filter, "places": places, "parent": os.getpid()}).decode()
-        passed_on = {name: value for name in ("LD_LIBRARY_PATH",) if (value := os.environ.get(name))}
         command = Command(
             argv=(sys.executable, "-I", "-S", LAUNCHER, plan),
-            environment=passed_on,
+            environment=_libraries(),
             folder=WORK,
             watch=partial(too_much, limits=code.limits, folders=(WORK, "/tmp", "/dev/shm")),
             paths=(PACKAGES,) if self.packages else (),
@@ -103,10 +102,15 @@ def bubblewrap() -> str:
 def _options(program: str) -> str:
     """What it says of itself."""
     try:
-        told = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=10)
+        told = subprocess.run([program, "--help"], env=_libraries(), capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.SubprocessError) as error:
         raise CannotRun(f"{program} cannot be started: {error}") from None
     return told.stdout + told.stderr
+
+
+def _libraries() -> dict[str, str]:
+    """Return the environment in which bwrap itself starts."""
+    return {name: value for name in ("LD_LIBRARY_PATH",) if (value := os.environ.get(name))}
 
 
 def _flags(limits: Limits, shown: Sequence[tuple[str, str]], python: Interpreter, bwrap: str) -> list[str]:
