@@ -1,6 +1,7 @@
 """What scores a rollout, each under a name and a version: the rules of `core.scoring`, and a judge with an engine."""
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import entry_points
 
 from offing.core.errors import InvalidInput
@@ -20,11 +21,18 @@ _taken: dict[str, Scorer] = {}
 """Those of folders, by name: the latest that this process has loaded."""
 
 
+BUILT_IN: tuple[Scorer, ...] = (ExactMatch(), TokenF1(), Numeric(), CitationRecall(), RubricJudge())
+
+
 def registry() -> Mapping[str, Scorer]:
-    """Every scorer by name. A package's own cannot take the place of one of these."""
-    scorers: tuple[Scorer, ...] = (ExactMatch(), TokenF1(), Numeric(), CitationRecall(), RubricJudge())
-    offered = {point.name: point.load() for point in entry_points(group=GROUP)}
-    return {scorer.name: scorer for scorer in (*offered.values(), *_taken.values(), *scorers)}
+    """Return every scorer by name. A package's scorer cannot replace a built-in one."""
+    return {scorer.name: scorer for scorer in (*_installed(), *_taken.values(), *BUILT_IN)}
+
+
+@cache
+def _installed() -> tuple[Scorer, ...]:
+    """Scorers of installed packages. Looked up once per process: reading all distributions takes milliseconds."""
+    return tuple(point.load() for point in entry_points(group=GROUP))
 
 
 def take(offers: Mapping[str, object]) -> None:

@@ -33,10 +33,13 @@ _SHAPES = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_last_read: tuple[dict[bytes, bytes], frozenset[str]] = ({}, frozenset())
+"""The environment when its secrets were last worked out, and those secrets."""
+
 
 def redact(text: str) -> str:
     """`text` with every known or likely secret replaced by a mask; the same text when there is none."""
-    return redact_with(text, secret_values(os.environ))
+    return redact_with(text, environment_secrets())
 
 
 def redact_value(value: Any) -> Any:
@@ -44,7 +47,7 @@ def redact_value(value: Any) -> Any:
 
     What JSON has no form for becomes its cleaned text.
     """
-    return _cleaned(value, "", secret_values(os.environ))
+    return _cleaned(value, "", environment_secrets())
 
 
 def without_secrets(value: Any) -> Any:
@@ -52,8 +55,20 @@ def without_secrets(value: Any) -> Any:
 
     For what is stored as it was said: shapes and telling fields are left alone, since documents may speak of them.
     """
-    spelled = _spelled(secret_values(os.environ))
+    spelled = _spelled(environment_secrets())
     return _freed(value, spelled) if spelled and _holds(value, spelled) else value
+
+
+def environment_secrets() -> frozenset[str]:
+    """Return the secrets that this process's environment holds now.
+
+    They are worked out anew only when the environment has changed since the last call.
+    """
+    global _last_read
+    now = vars(os.environ)["_data"]  # comparing this mapping costs half a microsecond; decoding each value costs thirty
+    if now != _last_read[0]:
+        _last_read = (dict(now), secret_values(os.environ))
+    return _last_read[1]
 
 
 def secret_values(env: Mapping[str, str]) -> frozenset[str]:

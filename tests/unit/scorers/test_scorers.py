@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from offing import scorers
 from offing.core.errors import InvalidInput
 from offing.core.model import Usage
 from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
@@ -47,6 +48,12 @@ def test_every_scorer_has_a_name_and_a_version_of_its_own() -> None:
     assert all(named(name).name == name and scorer.version for name, scorer in registry().items())
     with pytest.raises(InvalidInput, match="Use one of: citation_recall"):
         named("taste")
+
+
+def test_installed_packages_are_searched_for_scorers_once_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = dict(registry())
+    monkeypatch.setattr(scorers, "entry_points", lambda **_: pytest.fail("searched again"))
+    assert dict(registry()) == known
 
 
 async def test_rules_score_by_what_the_reference_says() -> None:

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
+from offing.telemetry import redaction
 from offing.telemetry.redaction import MASK, redact, redact_value, redact_with, secret_values, without_secrets
 
 CANARY = 'c4n4ry+/ä"quoted\\value='
@@ -57,6 +58,15 @@ def test_the_environment_is_read_at_each_call(monkeypatch: pytest.MonkeyPatch) -
     assert redact("late-canary") == "late-canary"
     monkeypatch.setenv("LATE_API_KEY", "late-canary")
     assert redact("late-canary") == MASK
+    monkeypatch.setenv("LATE_API_KEY", "later-canary")
+    assert redact("late-canary later-canary") == f"late-canary {MASK}"
+
+
+def test_secrets_are_worked_out_once_while_the_environment_stays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", CANARY)
+    assert redact(CANARY) == MASK
+    monkeypatch.setattr(redaction, "secret_values", lambda _: pytest.fail("worked out again"))
+    assert (redact(CANARY), redact_value([CANARY]), without_secrets([CANARY])) == (MASK, [MASK], [MASK])
 
 
 @pytest.mark.parametrize(
