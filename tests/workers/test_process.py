@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -12,12 +13,13 @@ from pydantic import SecretStr
 
 import offing_workers.process
 from offing.core.model import EngineChoice
-from offing.core.run import Budget, Fence, RunStatus
+from offing.core.run import Budget, CancelMode, Fence, RunStatus
 from offing.services.graphs import installed
-from offing.services.runs import RunRequest
+from offing.services.runs import RunRequest, cancel
 from offing.settings import Settings
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.runs import Wish
+from offing_workers.hold import Drain
 from offing_workers.process import WorkerProcess
 from offing_workers.slice import Slice
 from tests.workers.collecting import Collector
@@ -64,6 +66,81 @@ async def test_a_run_claimed_while_the_process_drains_is_handed_back(
     await platform.until(run.id, lambda row: row.fence == 1 and row.status is RunStatus.QUEUED, 5)
     late.join(5)
     assert not late.is_alive()
+
+
+@dataclass
+class Handed:
+    """A run that was handed back, and is claimed again by the same process while its first slice still tells of it."""
+
+    run: UUID
+    first: threading.Thread
+    second: threading.Thread
+    go_on: asyncio.Event
+
+    async def tell(self, process: WorkerProcess) -> None:
+        """Let the first slice finish telling."""
+        process._loop.call_soon_threadsafe(self.go_on.set)  # pyright: ignore[reportPrivateUsage]
+        await asyncio.to_thread(self.first.join, 20)
+        assert not self.first.is_alive()
+
+
+async def handed_back(platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> Handed:
+    """A run whose slice has handed it back, and does not get done with telling of it."""
+    telling, go_on = threading.Event(), asyncio.Event()
+
+    async def tell(_: UUID) -> None:
+        telling.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(process, "wake", tell)
+    run = (await platform.submit(slow(1000, 500))).id
+    first, second = (threading.Thread(target=process.advance, args=(run,)) for _ in range(2))
+    first.start()
+    await platform.until(run, lambda row: row.fence == 1 and row.last_seq > 2)
+    (hold,) = process._holds.values()  # pyright: ignore[reportPrivateUsage]
+    process._loop.call_soon_threadsafe(hold.drain, Drain.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
+    assert await asyncio.to_thread(telling.wait, 20)
+    return Handed(run, first, second, go_on)
+
+
+async def claimed_again(platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> Handed:
+    handed = await handed_back(platform, process, monkeypatch)
+    handed.second.start()
+    await platform.until(handed.run, lambda row: row.fence == 2 and row.status is RunStatus.RUNNING)
+    return handed
+
+
+async def test_a_run_that_was_claimed_again_while_its_last_slice_told_of_it_hears_of_its_cancellation(
+    platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed = await claimed_again(platform, process, monkeypatch)
+    await handed.tell(process)
+    await cancel(platform.database, platform.hints, platform.tenant, handed.run, CancelMode.DISCARD)
+    assert (await platform.ended(handed.run)).status is RunStatus.CANCELLED
+    await asyncio.to_thread(handed.second.join, 20)
+
+
+async def test_a_run_that_was_claimed_again_while_its_last_slice_told_of_it_has_a_heartbeat_and_is_drained(
+    platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed = await claimed_again(platform, process, monkeypatch)
+    await handed.tell(process)
+    (hold,) = process._holds.values()  # pyright: ignore[reportPrivateUsage]
+    assert (hold.fence.run, hold.fence.number) == (handed.run, 2)
+    process.drain()
+    await platform.until(handed.run, lambda row: row.status is RunStatus.QUEUED)
+    assert hold.draining is Drain.SHUTDOWN
+    await asyncio.to_thread(handed.second.join, 20)
+    assert not process._holds  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_a_heartbeat_does_not_cut_off_a_slice_that_has_handed_its_run_back(
+    platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed = await handed_back(platform, process, monkeypatch)
+    await asyncio.sleep(0.5)  # some heartbeats
+    assert handed.first.is_alive()
+    await handed.tell(process)
 
 
 async def test_a_heart_that_stumbles_beats_on(

@@ -171,10 +171,12 @@ def _listening(serving: Serving) -> Generator[socket.socket]:
             yield listener
         return
     with _unix(serving.unix) as listener:
+        ours = serving.unix.stat().st_ino
         try:
             yield listener
         finally:
-            serving.unix.unlink(missing_ok=True)
+            if serving.unix.exists() and serving.unix.stat().st_ino == ours:  # not that of an engine after this one
+                serving.unix.unlink()
 
 
 def _port(serving: Serving) -> socket.socket:

@@ -35,6 +35,8 @@ class Hold:
     overdue: bool = False
     """The run's deadline has passed."""
     task: "asyncio.Task[None] | None" = None
+    released: bool = False
+    """The run was handed back. What the slice still does is telling others of it, and anyone may claim the run."""
 
     def drain(self, why: Drain) -> None:
         """Stop at the next boundary; the first reason stands, but for a loss, which overrules all."""

@@ -22,6 +22,7 @@ from offing.bus.hints import BusHints
 from offing.bus.live import LiveBus
 from offing.bus.wake import CeleryWake
 from offing.core.errors import Fenced, Unavailable
+from offing.core.run import Fence
 from offing.sdk import Graph
 from offing.services import child_runs
 from offing.services.reach import opened
@@ -137,7 +138,7 @@ class WorkerProcess:
             return
         if claim is None:
             return
-        hold = self._holds[run] = Hold(claim.fence)
+        hold = self._claimed(claim.fence)
         limits = SliceLimits(term, self._settings.slice_turns, self._settings.slice_seconds)
         slice = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits, self._reach)
         hold.task = asyncio.create_task(slice.advance())
@@ -146,10 +147,24 @@ class WorkerProcess:
         try:
             await asyncio.wait({hold.task})
         finally:
-            self._holds.pop(run, None)
+            self._release(hold)
         self._report(hold)
         if slice.to_settle and not self._draining:
             await self._settle_at_once(hold)
+
+    def _claimed(self, fence: Fence) -> Hold:
+        """The hold of a new claim. An earlier slice of the same run that has not handed it back has lost it."""
+        before, hold = self._holds.get(fence.run), Hold(fence)
+        self._holds[fence.run] = hold
+        if before is not None and not before.released:
+            before.lose()
+        return hold
+
+    def _release(self, hold: Hold) -> None:
+        """Forget a hold, and never the one of a later claim: a slice that has handed its run back may still be telling
+        of it while this process claims the run again."""
+        if self._holds.get(hold.fence.run) is hold:
+            del self._holds[hold.fence.run]
 
     async def _settle_at_once(self, hold: Hold) -> None:
         """Settle the rollout that has just ended, once its hold is gone: an ended run has no lease, and a judge takes
@@ -233,10 +248,10 @@ class WorkerProcess:
         self._take(hold, runs.wish_of(rows[0]) if rows else None)
 
     def _take(self, hold: Hold, wish: runs.Wish | None) -> None:
+        if self._holds.get(hold.fence.run) is not hold or hold.released:
+            return  # a later claim of this process has the run, or nobody needs to be told any more
         if wish is None:
-            if hold.fence.run in self._holds:
-                hold.lose()
-            return
+            return hold.lose()
         hold.apply(wish)
         if hold.draining is Drain.CANCEL:
             self._loop.call_later(CANCEL_GRACE, hold.interrupt)
@@ -246,7 +261,7 @@ class WorkerProcess:
         settings, connection = self._settings, HeartbeatConnection(self._database_url)
         renewed = time.monotonic()
         while not self._stopped.wait(settings.heartbeat_seconds):
-            held = list(self._holds.values())
+            held = [hold for hold in list(self._holds.values()) if not hold.released]
             try:
                 wishes = connection.beat([h.fence for h in held], settings.lease_seconds) if held else []
                 renewed = time.monotonic()
@@ -260,5 +275,4 @@ class WorkerProcess:
 
     def _apply(self, held: list[Hold], wishes: Mapping[UUID, runs.Wish]) -> None:
         for hold in held:
-            if self._holds.get(hold.fence.run) is hold:
-                self._take(hold, wishes.get(hold.fence.run))
+            self._take(hold, wishes.get(hold.fence.run))

@@ -412,6 +412,7 @@ class Slice:
 
         await self._recorder.settle()
         await self._recorder.close(*said, also=with_position)
+        self._hold.released = True
 
     async def _end(
         self,
