@@ -20,5 +20,7 @@ export default defineConfig({
     include: ["src/**/*.test.{ts,tsx}"],
     restoreMocks: true,
     css: false,
+    // A limit that only a fault reaches, also where other programs take the machine.
+    testTimeout: 30_000,
   },
 });

@@ -96,9 +96,26 @@ async def test_a_body_that_is_no_form_with_files_is_refused_with_a_remedy(api: A
         assert response.json()["remedy"]
 
 
-async def test_a_collection_that_would_be_ignored_is_refused(api: Api) -> None:
-    sent = await api.http.post("/api/v1/library", files=[part("a.md", TEXT)], data={"collection": "papers"})
-    assert (sent.status_code, sent.json()["field"]) == (422, "collection")
+async def test_an_uploaded_folder_is_a_collection_whose_files_keep_their_paths(api: Api) -> None:
+    files = [part("README.md", TEXT), part("guide/README.md", TEXT + "More."), part("guide/../../x.md", TEXT + "X.")]
+    sent = await api.http.post("/api/v1/library", files=files, data={"collection": "papers"})
+    assert sent.status_code == 200, sent.text
+    assert [f["outcome"] for f in sent.json()["files"]] == ["added"] * 3
+    listed = (await api.http.get("/api/v1/library", params={"collection": "papers"})).json()
+    assert {s["name"] for s in listed["items"]} == {"README.md", "guide/README.md", "guide/x.md"}
+    await api.http.post("/api/v1/library", files=[part("README.md", TEXT)])
+    collections = (await api.http.get("/api/v1/library/collections")).json()
+    assert collections == [{"name": "", "count": 1}, {"name": "papers", "count": 3}]
+    hits = await api.http.get("/api/v1/library/search", params={"q": "river salt", "collection": "papers"})
+    assert hits.json()["items"]
+
+
+async def test_a_field_of_an_upload_that_would_be_ignored_is_refused_by_its_name(api: Api) -> None:
+    bad = {"collection": "/home/me/papers"}, {"collection": "a" * 201}, {"collection": ["a", "b"]}, {"folder": "papers"}
+    for data in bad:
+        sent = await api.http.post("/api/v1/library", files=[part("a.md", TEXT)], data=data)
+        assert (sent.status_code, sent.json()["field"]) == (422, next(iter(data))), sent.text
+        assert sent.json()["remedy"]
     assert (await api.http.get("/api/v1/library")).json()["total"] == 0
 
 

@@ -10,11 +10,11 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from offing.api import wire
-from offing.api.problems import Refusal
+from offing.api.problems import Refusal, printable
 from offing.api.schemas import UploadedOut
 from offing.api.strict import refuse_nul
 from offing.services import library
-from offing.services.library import Ingested, Upload
+from offing.services.library import Ingested, Upload, collection_name
 from offing.storage.pool import Database
 
 MOST_FILE = 25 * 2**20
@@ -24,7 +24,10 @@ MOST_FILES = 500
 
 PORTION = 32 * 2**20
 
-REMEDY = "Send multipart/form-data with one or more parts named `files`."
+FIELDS = frozenset({"files", "collection"})
+"""Parts that an upload may have."""
+
+REMEDY = "Send multipart/form-data with one or more parts named `files`, and optionally one named `collection`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Sent:
     files: tuple[UploadFile, ...]
     too_large: frozenset[int]
     """Indexes in `files` of those that were longer than `MOST_FILE`; their content was dropped."""
+    collection: str = ""
+    """The collection that the files belong to. Empty: none, they are single files."""
 
 
 class _CountingParser(MultiPartParser):
@@ -75,11 +80,22 @@ def _sent(form: FormData) -> Sent:
     files = tuple(part for part in form.getlist("files") if isinstance(part, UploadFile))
     if not files:
         raise Refusal(422, "invalid_input", "The form holds no file.", REMEDY, "files")
-    if form.get("collection"):
-        raise Refusal(422, "invalid_input", "Uploads have no collection.", "Leave it out.", "collection")
     for text in (file.filename or "" for file in files):
         refuse_nul(text, "files")
-    return Sent(files, frozenset(i for i, f in enumerate(files) if (f.size or 0) > MOST_FILE))
+    too_large = frozenset(i for i, f in enumerate(files) if (f.size or 0) > MOST_FILE)
+    return Sent(files, too_large, _collection(form))
+
+
+def _collection(form: FormData) -> str:
+    """The collection that the form names. Raises Refusal for a part that would be ignored."""
+    unknown = sorted(set(form) - FIELDS)
+    if unknown:
+        name = printable(unknown[0])
+        raise Refusal(422, "invalid_input", f"The form has no field {name!r}.", REMEDY, name)
+    named = form.getlist("collection")
+    if len(named) > 1 or any(isinstance(part, UploadFile) for part in named):
+        raise Refusal(422, "invalid_input", "`collection` must be one text.", "Send it once.", "collection")
+    return collection_name(str(named[0])) if named else ""
 
 
 async def taken_in(database: Database, tenant: UUID, sent: Sent) -> list[UploadedOut]:
@@ -92,15 +108,16 @@ async def taken_in(database: Database, tenant: UUID, sent: Sent) -> list[Uploade
             outcomes.append(_too_large(file))
             continue
         if portion and size + (file.size or 0) > PORTION:
-            outcomes += await _ingested(database, tenant, portion)
+            outcomes += await _ingested(database, tenant, portion, sent.collection)
             portion, size = [], 0
         portion.append(Upload(file.filename or "", await file.read()))
         size += file.size or 0
-    return outcomes + (await _ingested(database, tenant, portion) if portion else [])
+    return outcomes + (await _ingested(database, tenant, portion, sent.collection) if portion else [])
 
 
-async def _ingested(database: Database, tenant: UUID, portion: list[Upload]) -> list[UploadedOut]:
-    return [await _outcome(database, tenant, one) for one in await library.ingest_uploads(database, tenant, portion)]
+async def _ingested(database: Database, tenant: UUID, portion: list[Upload], collection: str) -> list[UploadedOut]:
+    done = await library.ingest_uploads(database, tenant, portion, collection=collection)
+    return [await _outcome(database, tenant, one) for one in done]
 
 
 async def _outcome(database: Database, tenant: UUID, one: Ingested) -> UploadedOut:

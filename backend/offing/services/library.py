@@ -34,6 +34,12 @@ Outcome = Literal["added", "unchanged", "replaced", "refused"]
 Progress = Callable[[int, int, str], None]
 """Called with files done, files in all, and the name of the last one."""
 
+MOST_COLLECTION = 200
+"""Maximum number of characters of the name of an uploaded collection."""
+
+MOST_PATH = 1000
+"""Maximum number of characters of an uploaded file's path inside its folder."""
+
 MOST_TERMS = 40
 """Terms of a query that are looked up; the rest of a very long question adds nothing but time."""
 
@@ -165,11 +171,16 @@ def _too_large(size: int) -> str:
 
 
 async def ingest_uploads(
-    db: Database, tenant: UUID, uploads: Sequence[Upload], *, readers: Readers | None = None
+    db: Database, tenant: UUID, uploads: Sequence[Upload], *, collection: str = "", readers: Readers | None = None
 ) -> tuple[Ingested, ...]:
-    """Take in files that a person sent, in the order given. A name sent twice counts once, with its last bytes."""
-    named = {_safe_name(u.name): u.data for u in uploads}
-    batch = _Batch(tenant, "", len(named), _silent)
+    """Ingest files that a person sent, in the order given. A name sent twice counts once, with its last bytes.
+
+    `collection`: a name that `collection_name` returned; files of a collection keep their path inside the folder.
+    Empty: single files. Raises InvalidInput for a file without a usable name.
+    """
+    name_of = _path_in_folder if collection else _safe_name
+    named = {name_of(u.name): u.data for u in uploads}
+    batch = _Batch(tenant, collection, len(named), _silent)
     files: list[_File] = []
     for name, data in named.items():
         if len(data) > MOST_BYTES:
@@ -180,12 +191,40 @@ async def ingest_uploads(
     return tuple(batch.outcomes[name] for name in named)
 
 
+def collection_name(text: str) -> str:
+    """Return the name of a collection of uploads. An empty text stays empty and means single files.
+
+    Raises InvalidInput for a path: collections whose name is a path are the folders of this machine.
+    """
+    name = text.strip()
+    if "/" in name or "\\" in name or name in (".", ".."):
+        raise InvalidInput("collection", f"{name[:100]!r} is a path", "Send a name without slashes, such as papers.")
+    if len(name) > MOST_COLLECTION or not name.isprintable():
+        remedy = f"Send at most {MOST_COLLECTION} printable characters."
+        raise InvalidInput("collection", "is not a usable name", remedy)
+    return name
+
+
 def _safe_name(name: str) -> str:
     """A file's name without any folder, as a person may see it. Raises InvalidInput when nothing is left."""
-    bare = "".join(c for c in name.replace("\\", "/").rpartition("/")[2] if c.isprintable()).strip()[:200]
+    bare = _printable(name.replace("\\", "/").rpartition("/")[2])[:200]
     if bare in ("", ".", ".."):
         raise InvalidInput("files", "a file has no usable name", "Give it a name such as report.pdf.")
     return bare
+
+
+def _path_in_folder(name: str) -> str:
+    """A file's path inside its folder, without any part that leads out of it. Raises InvalidInput for no path."""
+    parts = [_printable(part) for part in name.replace("\\", "/").split("/")]
+    path = "/".join(part for part in parts if part not in ("", ".", ".."))
+    if not path or len(path) > MOST_PATH:
+        problem = "a file has no usable name" if not path else f"a path has more than {MOST_PATH} characters"
+        raise InvalidInput("files", problem, "Give it a name such as notes/report.pdf.")
+    return path
+
+
+def _printable(text: str) -> str:
+    return "".join(c for c in text if c.isprintable()).strip()
 
 
 async def _take_in(db: Database, batch: _Batch, files: Sequence[_File], readers: Readers | None) -> None:

@@ -31,11 +31,19 @@ UPLOAD: dict[str, Any] = {
                 "schema": {
                     "type": "object",
                     "required": ["files"],
+                    "additionalProperties": False,
                     "properties": {
                         "files": {
                             "type": "array",
                             "items": {"type": "string", "format": "binary"},
-                            "description": "PDF, HTML, Markdown, plain text or DOCX; 25 MB each.",
+                            "description": "PDF, HTML, Markdown, plain text or DOCX; 25 MB each. With `collection`, "
+                            "a file's name may be its path inside the folder.",
+                        },
+                        "collection": {
+                            "type": "string",
+                            "maxLength": 200,
+                            "description": "Name of the collection that the files belong to, such as the name of the "
+                            "folder that they come from. Empty or absent: single files.",
                         },
                     },
                 }

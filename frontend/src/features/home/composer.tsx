@@ -1,25 +1,26 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type DragEvent, type KeyboardEvent, useRef, useState } from "react";
 import { enginesQuery, graphsQuery, mcpServersQuery } from "@/shared/api/catalog";
+import { ApiProblem } from "@/shared/api/client";
 import { collectionsQuery } from "@/shared/api/library";
-import { createRun, type Run, type RunRequest } from "@/shared/api/runs";
+import { createRun, type Run } from "@/shared/api/runs";
 import { randomName } from "@/shared/stream/browser";
-import { useDraft } from "@/shared/ui/hooks";
+import { useDraft } from "@/shared/ui/drafts";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { type Picked, readDrop } from "@/shared/upload/read-drop";
 import { UploadList } from "@/shared/upload/upload-list";
-import { sourcesOf, useUpload } from "@/shared/upload/use-upload";
+import { collectionsOf, sourcesOf, useUpload } from "@/shared/upload/use-upload";
 import { DepthField } from "./depth-field";
 import { DocumentsField } from "./documents-field";
 import { LimitsField } from "./limits-field";
-import { complaint, type Draft, runRequest } from "./request";
+import { complaint, type Draft, engineComplaint, runRequest } from "./request";
 import "./composer.css";
 
 interface ComposerProps {
   onAsked(run: Run): void;
 }
 
-type Settings = Omit<Draft, "question" | "sources">;
+type Settings = Omit<Draft, "question" | "sources" | "attachedTo">;
 
 const START: Settings = {
   turns: 12,
@@ -33,37 +34,38 @@ const START: Settings = {
   mcp: [],
 };
 
-/** Question, documents, depth and limits. */
+/** Question, documents, depth and limits. A reload keeps all of it. */
 export function Composer({ onAsked }: ComposerProps) {
-  const [question, setQuestion] = useDraft("question");
-  const [settings, setSettings] = useState(START);
+  const [question, setQuestion] = useDraft("question", "");
+  const [settings, setSettings] = useDraft("question.settings", START);
   const [complained, setComplained] = useState<string | null>(null);
   const [over, setOver] = useState(false);
-  const upload = useUpload();
-  const graphs = useQuery(graphsQuery).data ?? [];
-  const engines = useQuery(enginesQuery).data ?? [];
-  const collections = useQuery(collectionsQuery).data ?? [];
-  const servers = useQuery(mcpServersQuery).data ?? [];
+  const upload = useUpload("question.documents");
+  const graphs = useQuery(graphsQuery);
+  const engines = useQuery(enginesQuery);
+  const collections = useQuery(collectionsQuery);
+  const servers = useQuery(mcpServersQuery);
   const ask = useAsk((run) => {
     setQuestion("");
+    setSettings(START);
+    upload.clear();
     onAsked(run);
   });
   const sources = sourcesOf(upload.state.results);
-  const change = (part: Partial<Settings>) => setSettings((was) => ({ ...was, ...part }));
+  const change = (part: Partial<Settings>) => setSettings({ ...settings, ...part });
 
   const submit = () => {
-    const draft = { ...settings, question, sources };
+    const draft = { ...settings, question, sources, attachedTo: collectionsOf(upload.state.results) };
     const wrong = upload.state.busy ? "Wait until the documents are read." : complaint(draft);
     setComplained(wrong);
-    if (!wrong) ask.mutate(runRequest(draft, graphs));
+    if (!wrong) ask.mutate(draft);
   };
-  const take = (picked: Picked) => {
-    if (picked.files.length > 0) void upload.send(picked, picked.folder);
-  };
+  const take = (picked: Picked[] | Promise<Picked[]>) => upload.send(picked, "");
   const dropped = (event: DragEvent) => {
-    event.preventDefault();
     setOver(false);
-    void readDrop(event.dataTransfer).then(take);
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    take(readDrop(event.dataTransfer));
   };
   const keys = (event: KeyboardEvent) => {
     if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) submit();
@@ -107,7 +109,7 @@ export function Composer({ onAsked }: ComposerProps) {
         onWeb={(web) => change({ web })}
         code={settings.code}
         onCode={(code) => change({ code })}
-        servers={servers.map((server) => server.name)}
+        servers={servers}
         mcp={settings.mcp}
         onMcp={(mcp) => change({ mcp })}
         onPick={take}
@@ -128,11 +130,19 @@ export function Composer({ onAsked }: ComposerProps) {
   );
 }
 
-/** Asking twice with the same words after a lost answer makes one run: the key changes with the request only. */
+/**
+ * Asking twice with the same words after a lost answer makes one run: the key changes with the request only. An engine
+ * that was chosen waits for the list of graphs, whose roles it answers; without that list nothing is asked.
+ */
 function useAsk(onAsked: (run: Run) => void) {
+  const client = useQueryClient();
   const sent = useRef({ text: "", key: "" });
   return useMutation({
-    mutationFn: (request: RunRequest) => {
+    mutationFn: async (draft: Draft) => {
+      const graphs = draft.engine.trim() ? await client.ensureQueryData(graphsQuery) : [];
+      const wrong = engineComplaint(draft, graphs);
+      if (wrong) throw new ApiProblem(422, "The question was not asked", wrong, "Answered by");
+      const request = runRequest(draft, graphs);
       const text = JSON.stringify(request);
       if (sent.current.text !== text) sent.current = { text, key: randomName() };
       return createRun(request, sent.current.key);

@@ -1,10 +1,11 @@
-import { useRef } from "react";
+import { type ReactNode, useRef } from "react";
 import { collectionName } from "@/shared/api/library";
 import { counted } from "@/shared/format/numbers";
+import { Failure, type Loadable, together } from "@/shared/ui/loaded";
 import { type Picked, readField } from "@/shared/upload/read-drop";
 
 interface DocumentsFieldProps {
-  collections: readonly { name: string; count: number }[];
+  collections: Loadable<readonly { name: string; count: number }[]>;
   chosen: readonly string[];
   /** Documents attached to this question; they take the place of collections. */
   attached: number;
@@ -16,10 +17,10 @@ interface DocumentsFieldProps {
   code: boolean;
   onCode(code: boolean): void;
   /** Other people's tools that the operator allows, and those that the run may use. */
-  servers: readonly string[];
+  servers: Loadable<readonly { name: string }[]>;
   mcp: readonly string[];
   onMcp(mcp: string[]): void;
-  onPick(picked: Picked): void;
+  onPick(picked: Picked[]): void;
 }
 
 /**
@@ -28,73 +29,83 @@ interface DocumentsFieldProps {
  */
 export function DocumentsField(props: DocumentsFieldProps) {
   const { collections, chosen, attached, web, code, servers, mcp, onChoose, onWeb, onCode, onMcp, onPick } = props;
-  const total = collections.reduce((sum, collection) => sum + collection.count, 0);
   return (
     <fieldset className="documents">
       <legend className="visually-hidden">Documents</legend>
       {attached > 0 ? (
         <span className="documents-says">Reads only the {counted(attached, "document")} you attached.</span>
       ) : (
-        <>
-          <button
-            type="button"
-            className={chosen.length === 0 ? "chip on" : "chip"}
-            aria-pressed={chosen.length === 0}
-            onClick={() => onChoose([])}
-          >
-            All documents <span className="num">{total}</span>
-          </button>
-          {collections.map((collection) => (
-            <button
-              key={collection.name}
-              type="button"
-              className={chosen.includes(collection.name) ? "chip on" : "chip"}
-              aria-pressed={chosen.includes(collection.name)}
-              title={collection.name}
-              onClick={() => onChoose(toggled(chosen, collection.name))}
-            >
-              {collectionName(collection.name)} <span className="num">{collection.count}</span>
-            </button>
-          ))}
-        </>
+        <Chip on={chosen.length === 0} onPress={() => onChoose([])}>
+          All documents <span className="num documents-total">{collections.data && total(collections.data)}</span>
+        </Chip>
       )}
-      <button
-        type="button"
-        className={web ? "chip on" : "chip"}
-        aria-pressed={web}
+      <Chip
+        on={web}
         title="The run may search the web and read public pages; its searches leave this machine."
-        onClick={() => onWeb(!web)}
+        onPress={() => onWeb(!web)}
       >
         The web
-      </button>
-      <button
-        type="button"
-        className={code ? "chip on" : "chip"}
-        aria-pressed={code}
+      </Chip>
+      <Chip
+        on={code}
         title="The run may run Python in a sandbox that reaches nothing but what is put in."
-        onClick={() => onCode(!code)}
+        onPress={() => onCode(!code)}
       >
         Code
-      </button>
-      {servers.map((server) => (
-        <button
-          key={server}
-          type="button"
-          className={mcp.includes(server) ? "chip on" : "chip"}
-          aria-pressed={mcp.includes(server)}
-          title={`The run may use the tools of ${server}, a server that the operator allows; what it asks goes there.`}
-          onClick={() => onMcp(toggled(mcp, server))}
+      </Chip>
+      {attached === 0 &&
+        withChosen(collections.data, chosen).map(({ name, count }) => (
+          <Chip key={name} on={chosen.includes(name)} title={name} onPress={() => onChoose(toggled(chosen, name))}>
+            {collectionName(name)} <span className="num">{count}</span>
+          </Chip>
+        ))}
+      {withChosen(servers.data, mcp).map(({ name }) => (
+        <Chip
+          key={name}
+          on={mcp.includes(name)}
+          title={`The run may use the tools of ${name}, a server that the operator allows; what it asks goes there.`}
+          onPress={() => onMcp(toggled(mcp, name))}
         >
-          {server}
-        </button>
+          {name}
+        </Chip>
       ))}
       <span className="documents-add">
         <PickButton text="Add files" onPick={onPick} />
         <PickButton text="Add a folder" folder onPick={onPick} />
         <span className="quiet documents-hint">or drop them here</span>
       </span>
+      <Failure query={together({ collections, servers })} />
     </fieldset>
   );
+}
+
+interface ChipProps {
+  on: boolean;
+  title?: string;
+  onPress(): void;
+  children: ReactNode;
+}
+
+function Chip({ on, title, onPress, children }: ChipProps) {
+  return (
+    <button type="button" className={on ? "chip on" : "chip"} aria-pressed={on} title={title} onClick={onPress}>
+      {children}
+    </button>
+  );
+}
+
+function total(collections: readonly { count: number }[]): number {
+  return collections.reduce((sum, collection) => sum + collection.count, 0);
+}
+
+/** The list with what was chosen and is not in it, or not yet: a choice that holds can always be seen and taken back. */
+function withChosen<T extends { name: string; count?: number }>(
+  known: readonly T[] | undefined,
+  chosen: readonly string[],
+): { name: string; count?: number }[] {
+  const listed = known ? [...known] : [];
+  const missing = chosen.filter((name) => !listed.some((one) => one.name === name));
+  return [...listed, ...missing.map((name) => ({ name }))];
 }
 
 function toggled(names: readonly string[], name: string): string[] {
@@ -104,7 +115,7 @@ function toggled(names: readonly string[], name: string): string[] {
 interface PickButtonProps {
   text: string;
   folder?: boolean;
-  onPick(picked: Picked): void;
+  onPick(picked: Picked[]): void;
 }
 
 function PickButton({ text, folder = false, onPick }: PickButtonProps) {

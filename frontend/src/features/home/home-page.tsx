@@ -1,5 +1,6 @@
 import { useState } from "react";
 import type { Run } from "@/shared/api/runs";
+import { storeDraft } from "@/shared/ui/drafts";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { Composer } from "./composer";
 import { RecentRuns } from "./recent-runs";
@@ -11,7 +12,7 @@ export function HomePage({ onAsked }: { onAsked(run: Run): void }) {
   const focus = () => document.getElementById("question")?.focus();
   useHotkeys([{ keys: "n", does: "New question", run: focus }]);
   const offer = (question: string) => {
-    sessionStorage.setItem("offing.draft.question", question);
+    storeDraft("question", question);
     setExample(example + 1);
     requestAnimationFrame(focus);
   };

@@ -1,21 +1,25 @@
 import { useState } from "react";
 import type { Engine, Graph } from "@/shared/api/catalog";
+import { Failure, type Loadable, Loaded } from "@/shared/ui/loaded";
+import { usePopover } from "@/shared/ui/popover";
 import { type Draft, engineOptions } from "./request";
 
 type Limits = Pick<Draft, "usd" | "minutes" | "graph" | "engine">;
 
 interface LimitsFieldProps {
   settings: Limits;
-  graphs: readonly Graph[];
-  engines: readonly Engine[];
+  graphs: Loadable<Graph[]>;
+  engines: Loadable<Engine[]>;
   onChange(part: Partial<Limits>): void;
 }
 
-/** Money, time, graph and engine: what most questions leave alone. */
+/** Money, time, graph and engine: what most questions leave alone. Every field has its place before its list has come. */
 export function LimitsField({ settings, graphs, engines, onChange }: LimitsFieldProps) {
   const [open, setOpen] = useState(false);
+  const { box, onKeyDown } = usePopover(open, () => setOpen(false));
   return (
-    <div className="limits">
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only closes on the Escape of the fields inside
+    <div className="limits" ref={box} onKeyDown={onKeyDown}>
       <button
         type="button"
         className="btn plain"
@@ -47,22 +51,10 @@ export function LimitsField({ settings, graphs, engines, onChange }: LimitsField
               onChange={(event) => onChange({ minutes: event.target.value })}
             />
           </label>
-          {graphs.length > 1 && (
-            <label>
-              Graph
-              <select
-                className="field"
-                value={settings.graph}
-                onChange={(event) => onChange({ graph: event.target.value })}
-              >
-                {graphs.map((graph) => (
-                  <option key={graph.name} value={graph.name}>
-                    {graph.title || graph.name}
-                  </option>
-                ))}
-              </select>
-            </label>
-          )}
+          <label htmlFor="limits-graph">
+            Graph
+            <GraphSelect graphs={graphs.data} chosen={settings.graph} onChoose={(graph) => onChange({ graph })} />
+          </label>
           <label>
             Answered by
             <input
@@ -74,16 +66,49 @@ export function LimitsField({ settings, graphs, engines, onChange }: LimitsField
               placeholder="this installation's default"
               onChange={(event) => onChange({ engine: event.target.value })}
             />
-            <datalist id="engine-options">
-              {engineOptions(engines).map((option) => (
-                <option key={option} value={option} />
-              ))}
-            </datalist>
           </label>
-          <EngineNotes engines={engines} />
+          <Failure query={graphs} />
+          <div className="limits-notes">
+            <Loaded query={engines} what="the engines">
+              {(known) => <EngineNotes engines={known} />}
+            </Loaded>
+          </div>
         </div>
       )}
     </div>
+  );
+}
+
+interface GraphSelectProps {
+  /** `undefined`: the list has not come yet. */
+  graphs: readonly Graph[] | undefined;
+  chosen: string;
+  onChoose(name: string): void;
+}
+
+/** The chosen graph stays in the list even where the server does not offer it, so that it can be seen and changed. */
+function GraphSelect({ graphs, chosen, onChoose }: GraphSelectProps) {
+  const offered = graphs?.some((graph) => graph.name === chosen);
+  return (
+    <select
+      id="limits-graph"
+      className="field"
+      value={chosen}
+      disabled={graphs === undefined}
+      onChange={(event) => onChoose(event.target.value)}
+    >
+      {!offered && (
+        <option value={chosen}>
+          {chosen}
+          {graphs && " (not offered here)"}
+        </option>
+      )}
+      {graphs?.map((graph) => (
+        <option key={graph.name} value={graph.name}>
+          {graph.title || graph.name}
+        </option>
+      ))}
+    </select>
   );
 }
 
@@ -91,7 +116,12 @@ export function LimitsField({ settings, graphs, engines, onChange }: LimitsField
 function EngineNotes({ engines }: { engines: readonly Engine[] }) {
   const absent = engines.filter((engine) => !engine.available);
   return (
-    <div className="limits-notes">
+    <>
+      <datalist id="engine-options">
+        {engineOptions(engines).map((option) => (
+          <option key={option} value={option} />
+        ))}
+      </datalist>
       {engines
         .filter((engine) => engine.available)
         .map((engine) => (
@@ -109,6 +139,6 @@ function EngineNotes({ engines }: { engines: readonly Engine[] }) {
           ))}
         </details>
       )}
-    </div>
+    </>
   );
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Graph } from "@/shared/api/catalog";
-import { complaint, type Draft, engineOptions, runRequest } from "./request";
+import { complaint, type Draft, engineComplaint, engineOptions, runRequest } from "./request";
 
 const GRAPHS = [{ name: "agentflow", roles: ["planner", "verifier"] }] as Graph[];
 
@@ -14,6 +14,7 @@ function draft(part: Partial<Draft> = {}): Draft {
     engine: "",
     collections: [],
     sources: [],
+    attachedTo: [],
     web: false,
     code: false,
     mcp: [],
@@ -72,4 +73,19 @@ test("engines that cannot be used are not offered", () => {
 
 test("code is asked for only when it is chosen", () => {
   expect(runRequest(draft({ code: true }), GRAPHS).scope).toMatchObject({ code: true });
+});
+
+test("more documents than a scope may name are named by the collections that hold them", () => {
+  const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
+  const scope = runRequest(draft({ sources, attachedTo: ["papers"] }), GRAPHS).scope;
+  expect(scope).toMatchObject({ collections: ["papers"], sources: [] });
+  expect(complaint(draft({ question: "Why?", sources }))).toMatch(/folder/);
+});
+
+test("an engine that no role would answer with is a complaint and never dropped", () => {
+  expect(engineComplaint(draft({ engine: "extractive" }), GRAPHS)).toBeNull();
+  expect(engineComplaint(draft({ engine: "extractive", graph: "gone" }), GRAPHS)).toMatch(/does not offer/);
+  const bare = [{ name: "own", title: "Own", roles: [] as string[] }] as Graph[];
+  expect(engineComplaint(draft({ engine: "extractive", graph: "own" }), bare)).toMatch(/no roles/);
+  expect(engineComplaint(draft({ graph: "own" }), bare)).toBeNull();
 });

@@ -13,7 +13,10 @@ export interface Draft {
   /** `extractive` or `litellm:provider/model`. Empty: the installation's default. */
   engine: string;
   collections: readonly string[];
+  /** Documents that were attached to this question; they take the place of collections. */
   sources: readonly string[];
+  /** The collections that hold them. */
+  attachedTo: readonly string[];
   /** The run may search the web and read public pages. */
   web: boolean;
   /** MCP servers whose tools it may use. */
@@ -21,12 +24,18 @@ export interface Draft {
   code: boolean;
 }
 
+/** Maximum number of sources that a scope may name. */
+const MAX_SOURCES = 1000;
+
 /** What must be changed before asking. null: nothing. */
 export function complaint(draft: Draft): string | null {
   if (draft.question.trim().length < 3) return "Write a question of at least three characters.";
   if (draft.question.length > 8000) return "Shorten the question to 8,000 characters; put the rest in a document.";
   if (!isLimit(draft.usd)) return "Give the spending limit as a number of dollars, such as 2.50, or leave it empty.";
   if (!isLimit(draft.minutes)) return "Give the time limit as a number of minutes above zero, or leave it empty.";
+  if (draft.sources.length > MAX_SOURCES && draft.attachedTo.length === 0) {
+    return "More than 1,000 single documents are attached. Put them into a folder and add that instead.";
+  }
   return null;
 }
 
@@ -38,6 +47,16 @@ function limit(text: string): number | null {
   return text.trim() === "" ? null : Number(text);
 }
 
+/** What keeps the chosen engine from being asked of the chosen graph. `null`: nothing. */
+export function engineComplaint(draft: Draft, graphs: readonly Graph[]): string | null {
+  if (!draft.engine.trim()) return null;
+  const graph = graphs.find(({ name }) => name === draft.graph);
+  if (!graph) return `This installation does not offer the graph ${draft.graph}. Choose another one.`;
+  if (graph.roles.length > 0) return null;
+  return `The graph ${graph.title || graph.name} has no roles, so its engine cannot be chosen. Clear “Answered by”.`;
+}
+
+/** `graphs` is read only where an engine is chosen: it answers every role of the graph. */
 export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
   const roles = graphs.find((graph) => graph.name === draft.graph)?.roles ?? [];
   const minutes = limit(draft.minutes);
@@ -46,15 +65,16 @@ export function runRequest(draft: Draft, graphs: readonly Graph[]): RunRequest {
     graph: draft.graph,
     budget: { turns: draft.turns, usd: limit(draft.usd), seconds: minutes === null ? null : minutes * 60 },
     engines: draft.engine.trim() ? Object.fromEntries(roles.map((role) => [role, engineChoice(draft.engine)])) : {},
-    scope: {
-      collections: draft.sources.length > 0 ? [] : [...draft.collections],
-      sources: [...draft.sources],
-      web: draft.web,
-      mcp: [...draft.mcp],
-      code: draft.code,
-    },
+    scope: { ...documentsOf(draft), web: draft.web, mcp: [...draft.mcp], code: draft.code },
     seed: 0,
   };
+}
+
+/** Attached documents first; more than a scope may name are named by their collections. */
+function documentsOf(draft: Draft): { collections: string[]; sources: string[] } {
+  if (draft.sources.length > MAX_SOURCES) return { collections: [...draft.attachedTo], sources: [] };
+  if (draft.sources.length > 0) return { collections: [], sources: [...draft.sources] };
+  return { collections: [...draft.collections], sources: [] };
 }
 
 /** Engines and models to choose from, as they are written: `extractive`, `litellm:provider/model`. */

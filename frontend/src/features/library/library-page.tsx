@@ -1,6 +1,13 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type DragEvent, useState } from "react";
-import { collectionName, collectionsQuery, passagesQuery, type Source, sourcesQuery } from "@/shared/api/library";
+import {
+  collectionName,
+  collectionsQuery,
+  isServerFolder,
+  passagesQuery,
+  type Source,
+  sourcesQuery,
+} from "@/shared/api/library";
 import { count, counted } from "@/shared/format/numbers";
 import { useSettled } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
@@ -37,12 +44,13 @@ export function LibraryPage({ pointed, collection, onCollection }: LibraryPagePr
     { keys: "/", does: "Search the library", run: () => document.getElementById("library-search")?.focus() },
   ]);
 
-  const take = (picked: Picked) => {
-    if (picked.files.length > 0) void upload.send(picked, picked.folder || (collection ?? ""));
-  };
+  // Single files join the collection in view, unless that is a folder of the server's machine.
+  const joined = collection === null || isServerFolder(collection) ? "" : collection;
+  const take = (picked: Picked[] | Promise<Picked[]>) => upload.send(picked, joined);
   const dropped = (event: DragEvent) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
-    void readDrop(event.dataTransfer).then(take);
+    take(readDrop(event.dataTransfer));
   };
 
   return (
@@ -128,7 +136,7 @@ function FileButton({
 }: {
   text: string;
   folder?: boolean;
-  onPick(picked: Picked): void;
+  onPick(picked: Picked[]): void;
 }) {
   return (
     <label className={folder ? "btn" : "btn primary"}>

@@ -1,11 +1,11 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import type { FormEvent } from "react";
 import { createRun, hasEnded, type Run, type RunDetail, steerRun } from "@/shared/api/runs";
 import { seqsWith } from "@/shared/horizon/marks";
 import { changeLog } from "@/shared/stream/apply-events";
 import { randomName } from "@/shared/stream/browser";
 import { type StepLog, stepAt, withSteps } from "@/shared/stream/step-log";
-import { useDraft } from "@/shared/ui/hooks";
+import { useDraft } from "@/shared/ui/drafts";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { deeperRequest, followUpRequest } from "./follow-up";
 import "./steering-bar.css";
@@ -23,7 +23,7 @@ export function SteeringBar(props: SteeringBarProps) {
 }
 
 function Steer({ run, log, marks }: SteeringBarProps) {
-  const [text, setText] = useDraft(`steer.${run.id}`);
+  const [text, setText] = useDraft(`steer.${run.id}`, "");
   const client = useQueryClient();
   const send = useMutation({
     mutationFn: (message: string) => steerRun(run.id, message),
@@ -70,8 +70,8 @@ function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
 }
 
 function FollowUp({ run, onAsked }: SteeringBarProps) {
-  const [text, setText] = useDraft(`follow.${run.id}`);
-  const [turns, setTurns] = useState(Math.max(4, run.budget.turns));
+  const [text, setText] = useDraft(`follow.${run.id}`, "");
+  const [turns, setTurns] = useDraft(`follow.turns.${run.id}`, Math.max(4, run.budget.turns));
   const ask = useMutation({
     mutationFn: (question: string) => createRun(followUpRequest(run, question, turns), randomName()),
     onSuccess: (asked) => {

@@ -1,4 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import type { PickedFile } from "../upload/read-drop";
 import { api, type Schemas, unwrap } from "./client";
 
 export type Source = Schemas["SourceOut"];
@@ -54,6 +55,11 @@ export function collectionName(name: string): string {
   return name.split(/[\\/]/).findLast(Boolean) ?? "single files";
 }
 
+/** Whether a collection is a folder of the server's machine, which only `offing` adds documents to. */
+export function isServerFolder(collection: string): boolean {
+  return /[\\/]/.test(collection);
+}
+
 export interface SpanKey {
   artefact: string;
   start: number;
@@ -70,15 +76,18 @@ export function passageQuery({ artefact, start, end }: SpanKey, around = 600) {
   });
 }
 
-/** `collection` empty: the server's default one. */
-export function uploadFiles(files: readonly File[], collection: string, signal?: AbortSignal) {
-  const form = new FormData();
-  for (const file of files) form.append("files", file, file.name);
-  if (collection) form.append("collection", collection);
+/** Sends files; each has an outcome of its own. `collection` empty: single files. */
+export function uploadFiles(files: readonly PickedFile[], collection: string, signal?: AbortSignal) {
   return unwrap(
     api.POST("/api/v1/library", {
-      body: form as unknown as { files: string[]; collection?: string },
-      bodySerializer: (body) => body as unknown as FormData,
+      body: { files: files.map(({ name }) => name), ...(collection && { collection }) },
+      // The fields are those of the typed body, so that a field that the server does not know is a type error.
+      bodySerializer: ({ files: _names, ...fields }) => {
+        const form = new FormData();
+        for (const { name, file } of files) form.append("files", file, name);
+        for (const [name, value] of Object.entries(fields)) form.append(name, value);
+        return form;
+      },
       signal,
     }),
   );

@@ -6708,7 +6708,9 @@ export interface operations {
         requestBody: {
             content: {
                 "multipart/form-data": {
-                    /** @description PDF, HTML, Markdown, plain text or DOCX; 25 MB each. */
+                    /** @description Name of the collection that the files belong to, such as the name of the folder that they come from. Empty or absent: single files. */
+                    collection?: string;
+                    /** @description PDF, HTML, Markdown, plain text or DOCX; 25 MB each. With `collection`, a file's name may be its path inside the folder. */
                     files: string[];
                 };
             };

@@ -60,27 +60,3 @@ export function useSeen(element: Element | null): boolean {
   }, [element, seen]);
   return seen;
 }
-
-/** State that survives a reload of this tab's page. */
-export function useDraft(key: string): [string, (text: string) => void] {
-  const name = `offing.draft.${key}`;
-  const [text, setText] = useState(() => read(name));
-  const change = (next: string) => {
-    setText(next);
-    try {
-      if (next) sessionStorage.setItem(name, next);
-      else sessionStorage.removeItem(name);
-    } catch {
-      // Without storage the draft lives as long as the page.
-    }
-  };
-  return [text, change];
-}
-
-function read(name: string): string {
-  try {
-    return sessionStorage.getItem(name) ?? "";
-  } catch {
-    return "";
-  }
-}

@@ -1,4 +1,5 @@
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useState } from "react";
+import { usePopover } from "./popover";
 import "./controls.css";
 
 interface MenuProps {
@@ -12,25 +13,15 @@ interface MenuProps {
 /** A button with a list under it. Arrow keys move, Escape and a click elsewhere close. */
 export function Menu({ label, name, className = "btn", children }: MenuProps) {
   const [open, setOpen] = useState(false);
-  const box = useRef<HTMLDivElement>(null);
+  const { box, onKeyDown } = usePopover(open, () => setOpen(false));
   const id = useId();
 
   useEffect(() => {
-    if (!open) return;
-    const away = (event: PointerEvent) => {
-      if (!box.current?.contains(event.target as Node)) setOpen(false);
-    };
-    document.addEventListener("pointerdown", away);
-    box.current?.querySelector<HTMLElement>("[role=menuitem],[role=menuitemcheckbox]")?.focus();
-    return () => document.removeEventListener("pointerdown", away);
-  }, [open]);
+    if (open) box.current?.querySelector<HTMLElement>("[role=menuitem],[role=menuitemcheckbox]")?.focus();
+  }, [open, box]);
 
   const keys = (event: KeyboardEvent) => {
-    if (event.key === "Escape" && open) {
-      event.stopPropagation();
-      setOpen(false);
-      box.current?.querySelector("button")?.focus();
-    }
+    onKeyDown(event);
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     const items = [...(box.current?.querySelectorAll<HTMLElement>("[role^=menuitem]") ?? [])];
     if (items.length === 0) return;

@@ -13,6 +13,7 @@ const OUTCOME: Record<Uploaded["outcome"], string> = {
 
 /** What became of each file; the refused ones first, with the remedy. */
 export function UploadList({ state, onClear }: { state: UploadState; onClear?: () => void }) {
+  if (state.empty && !state.busy && state.total === 0) return <NothingToRead />;
   if (state.total === 0 && !state.error) return null;
   const refused = state.results.filter((result) => result.outcome === "refused");
   const taken = state.results.filter((result) => result.outcome !== "refused");
@@ -45,5 +46,13 @@ export function UploadList({ state, onClear }: { state: UploadState; onClear?: (
       </ul>
       <ProblemNote error={state.error} />
     </div>
+  );
+}
+
+function NothingToRead() {
+  return (
+    <p className="notice sun" role="status">
+      Nothing that you added can be read. The library reads PDF, HTML, Markdown, plain text and Word documents.
+    </p>
   );
 }

@@ -1,31 +1,58 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import { type Uploaded, uploadFiles } from "../api/library";
+import { forgetDraft, readDraft, storeDraft } from "../ui/drafts";
 import { batches, type Picked } from "./read-drop";
+
+/** The outcome of one file. */
+export interface UploadResult extends Pick<Uploaded, "name" | "outcome" | "problem"> {
+  /** `null` means that the file was refused. */
+  source: { id: string; collection: string } | null;
+}
 
 export interface UploadState {
   /** Files handed in so far, and how many of them the server has answered for. */
   total: number;
   done: number;
   busy: boolean;
-  results: Uploaded[];
+  results: UploadResult[];
   error: unknown;
+  /** What was picked last holds no file that can be read. */
+  empty: boolean;
 }
 
-const NOTHING: UploadState = { total: 0, done: 0, busy: false, results: [], error: null };
+const NOTHING: UploadState = { total: 0, done: 0, busy: false, results: [], error: null, empty: false };
 
-/** Sends files a handful at a time and keeps what became of each. */
-export function useUpload() {
+function restored(draft: string | null): UploadState {
+  const results = draft === null ? [] : readDraft<UploadResult[]>(draft, []);
+  return { ...NOTHING, results, total: results.length, done: results.length };
+}
+
+function resultOf({ name, outcome, problem, source }: Uploaded): UploadResult {
+  return { name, outcome, problem, source: source && { id: source.id, collection: source.collection } };
+}
+
+/** Sends files a handful at a time and keeps the outcome of each. `draft`: the name under which a reload finds them. */
+export function useUpload(draft: string | null = null) {
   const client = useQueryClient();
-  const [state, setState] = useState(NOTHING);
+  const [state, setState] = useState(() => restored(draft));
 
   const send = useCallback(
-    async (picked: Picked, collection: string) => {
-      setState((was) => ({ ...was, total: was.total + picked.files.length, busy: true, error: null }));
+    async (picking: Promise<Picked[]> | Picked[], collection: string) => {
+      setState((was) => ({ ...was, busy: true, error: null, empty: false }));
       try {
-        for (const group of batches(picked.files)) {
-          const { files } = await uploadFiles(group, collection);
-          setState((was) => ({ ...was, done: was.done + group.length, results: [...was.results, ...files] }));
+        const picked = await picking;
+        const total = picked.reduce((sum, { files }) => sum + files.length, 0);
+        setState((was) => ({ ...was, total: was.total + total, empty: total === 0 }));
+        for (const { folder, files } of picked) {
+          for (const group of batches(files)) {
+            const sent = (await uploadFiles(group, folder || collection)).files.map(resultOf);
+            setState((was) => {
+              const results = [...was.results, ...sent];
+              if (draft !== null) storeDraft(draft, results);
+              return { ...was, done: was.done + group.length, results };
+            });
+          }
         }
       } catch (error) {
         setState((was) => ({ ...was, error, total: was.done }));
@@ -34,13 +61,21 @@ export function useUpload() {
         await client.invalidateQueries({ queryKey: ["library"] });
       }
     },
-    [client],
+    [client, draft],
   );
-  const clear = useCallback(() => setState(NOTHING), []);
+  const clear = useCallback(() => {
+    if (draft !== null) forgetDraft(draft);
+    setState(NOTHING);
+  }, [draft]);
   return { state, send, clear };
 }
 
 /** The sources that uploads ended in, refused ones left out. */
-export function sourcesOf(results: readonly Uploaded[]): string[] {
+export function sourcesOf(results: readonly UploadResult[]): string[] {
   return [...new Set(results.flatMap((result) => (result.source ? [result.source.id] : [])))];
+}
+
+/** The collections that uploads ended in; those of single files left out. */
+export function collectionsOf(results: readonly UploadResult[]): string[] {
+  return [...new Set(results.flatMap((result) => (result.source?.collection ? [result.source.collection] : [])))];
 }
