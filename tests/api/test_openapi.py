@@ -1,15 +1,18 @@
 """The OpenAPI document: complete, true to the code, and a list of every door."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
-from fastapi import FastAPI
-from fastapi.routing import APIRoute
+from fastapi.routing import iter_route_contexts
+from starlette.routing import BaseRoute, Mount
 
 from offing.api import collecting, families, jobs, learning, questions, schemas, standing, training
 from offing.api.app import create_app
 from offing.api.examples import EXAMPLES
+from offing.api.schemas import Problem
 from offing.settings import Settings
 from tests.api.conftest import Api
 
@@ -65,38 +68,73 @@ def test_every_operation_says_what_it_does_and_how_it_fails() -> None:
             assert list(response["content"]) == ["application/problem+json"], (method, path, status)
 
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+
+PARAMETER = re.compile(r"{[^}]+}")
+
+
+def doors(routes: Sequence[BaseRoute], prefix: str = "") -> list[tuple[str, frozenset[str], bool]]:
+    """Every address that the application serves, with its methods, and whether the document names it.
+
+    Of a mounted application that does not tell its routes, the address that it is mounted at, with every method.
+    """
+    found: list[tuple[str, frozenset[str], bool]] = []
+    for door in iter_route_contexts(routes):
+        route: Any = door.original_route
+        if isinstance(route, Mount):
+            found += doors(route.routes, prefix + route.path) or [(prefix + route.path, frozenset(METHODS), False)]
+        else:
+            path = str(door.path)
+            found.append((prefix + path, frozenset(door.methods or ()), bool(getattr(route, "include_in_schema", 0))))
+    return found
+
+
+def filled(path: str) -> str:
+    """An address with something in place of its parameters."""
+    return PARAMETER.sub(UUID, path.replace("{seq}", "1").replace("{version}", "1"))
+
+
 async def test_every_door_but_a_few_named_ones_needs_a_key(api: Api) -> None:
-    walked = 0
-    for method, path, _ in operations(document()):
-        if (method, path) in OPEN:
-            continue
-        address = path.replace("{seq}", "1")
-        for name in ("run_id", "thread_id", "source_id"):
-            address = address.replace(f"{{{name}}}", UUID)
-        response = await api.nobody.request(method.upper(), address)
-        assert response.status_code == 401, (method, path, response.text)
-        assert response.headers["content-type"] == "application/problem+json"
-        walked += 1
-    assert walked > 25
+    served = doors(api.app.routes)
+    assert len(served) > 60
+    assert "/api/v1/openapi.json" in {path for path, _, _ in served}
+    methods_of: dict[str, set[str]] = {}
+    for path, methods, _ in served:
+        methods_of.setdefault(path, set()).update(methods)
+    for path, methods in methods_of.items():
+        for method in METHODS:
+            if (method.lower(), path) in OPEN:
+                continue
+            response = await api.nobody.request(method, filled(path))
+            if method in methods:
+                assert response.status_code == 401, (method, path, response.text)
+            else:
+                assert response.status_code in (401, 405), (method, path, response.text)
+            assert response.headers["content-type"] == "application/problem+json", (method, path)
+
+
+async def test_what_is_no_route_answers_nobody_with_nothing_but_that(api: Api) -> None:
+    for path in ("/api", "/api/v1", "/api/v1/nothing", "/api/v1/docs", "/api/v2/runs", "/api/openapi.json"):
+        for method in ("GET", "POST", "DELETE"):
+            response = await api.nobody.request(method, path)
+            assert response.status_code in (404, 405), (method, path)
+            assert set(response.json()) == set(Problem.model_fields), (method, path)
+    for path in ("/openapi.json", "/docs", "/redoc", "/docs/oauth2-redirect"):
+        response = await api.nobody.get(path)
+        assert "openapi" not in response.text.lower(), path
+        assert "swagger" not in response.text.lower(), path
 
 
 def test_no_door_is_missing_from_the_document() -> None:
     described = {(method, path) for method, path, _ in operations(document())}
-    found = {
-        (method.lower(), route.path)
-        for route in _routes(create_app(Settings()))
-        for method in route.methods or ()
-        if route.include_in_schema
-    }
-    assert found <= described
-    hidden = {route.path for route in _routes(create_app(Settings())) if not route.include_in_schema}
-    assert hidden <= {"/"}
+    served = doors(create_app(Settings()).routes)
+    assert {(method.lower(), path) for path, methods, shown in served if shown for method in methods} == described
+    assert {path for path, _, shown in served if not shown} == {"/api/v1/openapi.json"}
 
 
-def _routes(app: FastAPI) -> list[APIRoute]:
-    return [route for route in app.routes if isinstance(route, APIRoute)]
-
-
-async def test_the_document_itself_is_served(api: Api) -> None:
-    response = await api.nobody.get("/api/v1/openapi.json")
-    assert response.json()["info"]["title"] == "Offing"
+async def test_the_document_itself_is_served_to_those_who_have_a_key(api: Api) -> None:
+    refused = await api.nobody.get("/api/v1/openapi.json")
+    assert refused.status_code == 401
+    response = await api.http.get("/api/v1/openapi.json")
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == document()

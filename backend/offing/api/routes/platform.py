@@ -4,7 +4,8 @@ import asyncio
 from decimal import Decimal
 from functools import lru_cache
 
-from fastapi import APIRouter, Response
+import orjson
+from fastapi import APIRouter, Request, Response
 
 from offing.api import wire
 from offing.api.auth import Known
@@ -83,6 +84,13 @@ async def change_tenant(caller: Known, held: Held, wanted: TenantIn) -> TenantOu
 async def get_metrics(caller: Known, held: Held) -> Response:
     """Your runs' figures and this process's, in Prometheus text format."""
     return Response(await held.metrics.text(caller.tenant), media_type=CONTENT_TYPE)
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def get_openapi(caller: Known, request: Request) -> Response:
+    """Return the OpenAPI document of this version."""
+    document = await asyncio.to_thread(request.app.openapi)
+    return Response(orjson.dumps(document), media_type="application/json")
 
 
 @health.get("/live")
