@@ -96,9 +96,9 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-@pytest.fixture
-async def api(settings: Settings, other_tenant: UUID, app_url: str) -> AsyncIterator[Api]:
-    app = create_app(settings)
+@asynccontextmanager
+async def running(app: FastAPI, settings: Settings, app_url: str, other_tenant: UUID) -> AsyncGenerator[Api]:
+    """An app that serves, with everything that a test of it needs."""
     async with Database(app_url, most=4) as database, serving(app, settings) as base:
         mine = await access.create_key(database, LOCAL_TENANT, "mine")
         theirs = await access.create_key(database, other_tenant, "theirs")
@@ -109,3 +109,9 @@ async def api(settings: Settings, other_tenant: UUID, app_url: str) -> AsyncIter
         ):
             hands = Hands(database, LOCAL_TENANT, app.state.parts.live)
             yield Api(base, app, http, other, nobody, other_tenant, database, hands, LOCAL_TENANT, {"mine": mine.key})
+
+
+@pytest.fixture
+async def api(settings: Settings, other_tenant: UUID, app_url: str) -> AsyncIterator[Api]:
+    async with running(create_app(settings), settings, app_url, other_tenant) as api:
+        yield api
