@@ -70,6 +70,11 @@ class Settings(BaseSettings):
     """Runs that one worker process advances at once."""
     pool_size: Annotated[int, Field(ge=2)] = 16
     """Database connections of one process, the heartbeat's own not counted."""
+    streams_per_tenant: Annotated[int, Field(ge=1)] = 200
+    """OFFING_STREAMS_PER_TENANT: the maximum number of event streams and waiting calls that a tenant has open at one
+    API process."""
+    streams_per_key: Annotated[int, Field(ge=1)] = 100
+    """OFFING_STREAMS_PER_KEY: the same for an API key. All sessions of the page of a tenant count as one key."""
     policies: Path | None = None
     """OFFING_POLICIES: a folder with one folder a policy version, NAME@VERSION. None: no engine is started here."""
     engine_url: str = ""

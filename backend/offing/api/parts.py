@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from offing.api.hurried import HurriedHints
+from offing.api.stream_limits import StreamLimits
 from offing.bus.hints import BusHints
 from offing.bus.live import LiveBus
 from offing.core.model import EngineChoice
@@ -28,6 +29,7 @@ class Parts:
     hints: HurriedHints
     live: LiveBus
     door: Doorkeeper
+    streams: StreamLimits
     graphs: Mapping[str, Graph]
     metrics: Metrics
     default_engine: EngineChoice
@@ -50,6 +52,7 @@ async def assembled(settings: Settings) -> AsyncGenerator[Parts]:
             hints=hurried,
             live=hints.live,
             door=Doorkeeper(database),
+            streams=StreamLimits(settings.streams_per_tenant, settings.streams_per_key),
             graphs=installed,
             metrics=Metrics(database, hints.live),
             default_engine=default_choice(),

@@ -44,8 +44,16 @@ REMEDIES = {
 class Refusal(HTTPException):
     """A request that is turned away at the edge. `code` is stable and public."""
 
-    def __init__(self, status: int, code: str, detail: str, remedy: str, field: str | None = None) -> None:
-        super().__init__(status, detail)
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        remedy: str,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, detail, headers=headers)
         self.code, self.remedy, self.field = code, remedy, field
 
 
@@ -129,7 +137,14 @@ def _remedy(fault: Mapping[str, Any]) -> str:
 async def _http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if isinstance(error, Refusal):
-        return problem(error.status_code, error.code, error.detail, field=error.field, remedy=error.remedy)
+        return problem(
+            error.status_code,
+            error.code,
+            error.detail,
+            field=error.field,
+            remedy=error.remedy,
+            headers=error.headers,
+        )
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
     return problem(error.status_code, code, error.detail, headers=error.headers)
 

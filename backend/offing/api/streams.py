@@ -3,18 +3,18 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import AbstractContextManager, ExitStack, aclosing
 from uuid import UUID
 
 import orjson
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from offing.api import wire
 from offing.api.feed import Beat, EndSeen, Event, Feed, LiveSeen, RunSeen, StepSeen
-from offing.core.errors import InvalidInput, Unauthorised
+from offing.core.errors import InvalidInput, OffingError, Unauthorised
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +36,14 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncGenerator[Event], first: Event, places: Places = None) -> None:
-        """`first`: taken from the feed before, so that a refusal is a response by itself."""
-        self._chunks = _encoded(events, first, places)
+    def __init__(self, events: AsyncGenerator[Event], first: Event, counted: ExitStack, places: Places = None) -> None:
+        """`first`: taken from the feed before, so that a refusal is a response by itself. `counted` ends with us."""
+        self._chunks, self._counted = _encoded(events, first, places), counted
         super().__init__(self._chunks, headers=HEADERS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._counted:
+            await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -58,10 +62,13 @@ async def _sent(send: Send, chunk: bytes) -> None:
         raise ClientDisconnect from error
 
 
-async def opened(feed: Feed, places: Places = None) -> EventStream:
-    """The response for a feed. Raises what the feed's first event raises."""
-    events = feed.events()
-    return EventStream(events, await anext(events), places)
+async def opened(feed: Feed, counted: AbstractContextManager[None], places: Places = None) -> EventStream:
+    """The response for a feed, which is `counted` until it ends. Raises what counting or the first event raises."""
+    with ExitStack() as until_opened:
+        until_opened.enter_context(counted)
+        events = feed.events()
+        first = await anext(events)
+        return EventStream(events, first, until_opened.pop_all(), places)
 
 
 async def _encoded(events: AsyncGenerator[Event], first: Event, places: Places) -> AsyncGenerator[bytes]:
@@ -72,6 +79,8 @@ async def _encoded(events: AsyncGenerator[Event], first: Event, places: Places) 
                 yield encode(event, places)
         except Unauthorised:
             return  # the key or session was ended meanwhile; coming back says so
+        except OffingError as error:
+            log.warning("event stream ended early; its client can come back with its last id: %s", error)
 
 
 def encode(event: Event, places: Places) -> bytes:

@@ -1,5 +1,6 @@
 """Steps and the streams of them."""
 
+from contextlib import AbstractContextManager
 from typing import Annotated
 from uuid import UUID
 
@@ -9,17 +10,13 @@ from offing.api import streams, wire
 from offing.api.auth import Caller, Known
 from offing.api.feed import Feed
 from offing.api.parts import Held, Parts
-from offing.api.problems import Refusal
-from offing.api.routes.responses import EVENTS, NO_RUN, problems
+from offing.api.routes.responses import EVENTS, NO_RUN, TOO_MANY_STREAMS, problems
 from offing.api.schemas import StepDetail, StepPage, WholeStepPage
 from offing.api.strict import StrictRoute
 from offing.core.step import StepKind
 from offing.services import views
 
 router = APIRouter(tags=["steps"], route_class=StrictRoute)
-
-MOST_FOLLOWERS = 2000
-"""Event streams and waiting calls of one process."""
 
 LastEventId = Annotated[str | None, Header(max_length=4000, description="`id:` of the last event that arrived.")]
 
@@ -59,7 +56,7 @@ async def get_step(caller: Known, held: Held, run_id: UUID, seq: Annotated[int, 
     return wire.step_detail(run_id, await views.step(held.database, caller.tenant, run_id, seq))
 
 
-@router.get("/runs/{run_id}/events", response_class=Response, responses=NO_RUN | EVENTS)
+@router.get("/runs/{run_id}/events", response_class=Response, responses=NO_RUN | TOO_MANY_STREAMS | EVENTS)
 async def follow_run(
     caller: Known,
     held: Held,
@@ -73,10 +70,11 @@ async def follow_run(
     and `live` (LiveOut or null) tell the state and have no id. After the run's last step comes `end`, and the server
     closes. A comment every 15 s keeps the connection open.
     """
-    return await streams.opened(_feed(held, caller, {run_id: streams.seq_of(last_event_id, after)}))
+    feed = _feed(held, caller, {run_id: streams.seq_of(last_event_id, after)})
+    return await streams.opened(feed, _counted(held, caller))
 
 
-@router.get("/events", response_class=Response, responses=NO_RUN | EVENTS)
+@router.get("/events", response_class=Response, responses=NO_RUN | TOO_MANY_STREAMS | EVENTS)
 async def follow_runs(
     caller: Known,
     held: Held,
@@ -96,12 +94,14 @@ async def follow_runs(
     `{run_id, live}`. The server closes when all of them have ended.
     """
     places = streams.places_of(last_event_id, "Last-Event-ID") if last_event_id else streams.places_of(cursor)
-    return await streams.opened(_feed(held, caller, places), places)
+    return await streams.opened(_feed(held, caller, places), _counted(held, caller), places)
+
+
+def _counted(held: Parts, caller: Caller) -> AbstractContextManager[None]:
+    return held.streams.one(caller.tenant, caller.name)
 
 
 def _feed(held: Parts, caller: Caller, after: dict[UUID, int]) -> Feed:
-    if held.live.followers >= MOST_FOLLOWERS:
-        raise Refusal(503, "too_many_streams", "Too many event streams are open.", "Close some, or try again.")
     return Feed(
         held.database,
         held.live,

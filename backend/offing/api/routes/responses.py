@@ -28,6 +28,8 @@ NO_SOURCE = problems(_404="There is no such source or text.")
 
 TOO_LARGE = problems(_413="The body is larger than allowed.")
 
+TOO_MANY_STREAMS = problems(_429="The tenant or the key has as many streams and waiting calls open as it may.")
+
 ENDED = problems(_409="The run's state does not allow this.")
 
 EVENT: dict[str, Any] = {

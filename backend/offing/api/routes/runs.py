@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Query, Response
 from offing.api import wire
 from offing.api.auth import Caller, Known
 from offing.api.parts import Held, Parts
-from offing.api.routes.responses import ENDED, NO_RUN, TOO_LARGE, problems
+from offing.api.routes.responses import ENDED, NO_RUN, TOO_LARGE, TOO_MANY_STREAMS, problems
 from offing.api.schemas import CancelIn, MessageIn, RunDetail, RunIn, RunOut, RunPage, ScopeIn, StepOut
 from offing.api.strict import StrictRoute
 from offing.core.errors import InvalidInput
@@ -84,7 +84,7 @@ async def get_run(caller: Known, held: Held, run_id: UUID) -> RunDetail:
     return await _detail(held, caller, run_id)
 
 
-@router.get("/{run_id}/wait", responses=NO_RUN)
+@router.get("/{run_id}/wait", responses=NO_RUN | TOO_MANY_STREAMS)
 async def wait_for_run(
     caller: Known,
     held: Held,
@@ -92,7 +92,8 @@ async def wait_for_run(
     timeout: Annotated[float, Query(gt=0, le=300, description="Seconds.")] = 30,  # noqa: ASYNC109
 ) -> RunDetail:
     """The run when it has ended, or as it is when the time is over."""
-    await views.wait_for_end(held.database, held.live, caller.tenant, run_id, timeout)
+    with held.streams.one(caller.tenant, caller.name):
+        await views.wait_for_end(held.database, held.live, caller.tenant, run_id, timeout)
     return await _detail(held, caller, run_id)
 
 

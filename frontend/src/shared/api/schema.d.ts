@@ -6284,6 +6284,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The tenant or the key has as many streams and waiting calls open as it may. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Postgres did not answer; try again. */
             503: {
                 headers: {
@@ -8800,6 +8809,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The tenant or the key has as many streams and waiting calls open as it may. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Postgres did not answer; try again. */
             503: {
                 headers: {
@@ -10159,6 +10177,15 @@ export interface operations {
             };
             /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The tenant or the key has as many streams and waiting calls open as it may. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
