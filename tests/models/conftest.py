@@ -8,7 +8,7 @@ import pytest
 from offing.models import litellm_client
 
 LITELLM_NOISE = (
-    "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning",
+    "ignore:Items? .* on TypedDict class.* using the `ReadOnly` qualifier:UserWarning",
     "ignore:Accessing the 'model_(computed_)?fields' attribute on the instance is deprecated:DeprecationWarning",
 )
 

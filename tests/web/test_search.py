@@ -12,7 +12,7 @@ from offing.web.providers.brave import Brave
 from offing.web.providers.searxng import SearXNG
 from offing.web.providers.tavily import Tavily
 from offing.web.search import Found, Searched, merged, same_page, search
-from tests.web.site import Reply, Site, running
+from tests.web.site import Reply, Site, redirect, running
 
 JSON = {"Content-Type": "application/json"}
 KEY = "key-that-nobody-may-see"
@@ -121,6 +121,18 @@ async def test_an_answer_of_another_shape_is_a_failure_and_not_a_crash(site: Sit
     site.pages["/search"] = Reply(body, headers=JSON)
     searched = await found_by(site, SearXNG(at(site)))
     assert searched == Searched((), {"searxng": "Its answer cannot be read."})
+
+
+async def test_a_redirect_of_an_engine_reaches_nobody(site: Site) -> None:
+    async with running() as other:
+        for path in ("/search", "/res/v1/web/search", "/api/query"):
+            site.pages[path] = redirect(f"http://127.0.0.1:{other.port}/", "307 Temporary Redirect")
+        site.pages["/"] = redirect(f"http://127.0.0.1:{other.port}/", "308 Permanent Redirect")
+        engines = SearXNG(at(site)), Brave(KEY, at(site)), ArXiv(at(site)), Tavily(KEY, at(site))
+        searched = await found_by(site, *engines)
+    assert other.asked == []
+    assert len(searched.failed) == len(engines)
+    assert all("redirect" in why for why in searched.failed.values())
 
 
 async def test_an_answer_without_end_is_cut_off(site: Site) -> None:

@@ -2,15 +2,15 @@
 
 A choice can come from whoever starts a run, the environment only from whoever runs the installation. So an address in a
 choice is followed only to this machine or to one that the environment names, and a key from the environment is sent
-only where the environment says.
+only where the environment says: to the same server, and to the same path or below it, because one server may serve
+several teams.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from offing.core.model import EngineChoice, EngineFailure, FailureKind
+from offing.models.addresses import ApiBase, is_loopback, parse_api_base
 
 ADDRESSES = "OFFING_ENGINE_ADDRESSES"
 """Environment: API bases that choices may name, with the provider's key sent there, separated by commas."""
@@ -36,6 +36,7 @@ KEYS = {
 """litellm's names of providers that are often used, and the variable that each one's key is read from."""
 NO_KEY = "none"
 """Sent where no key is due; servers without keys ignore it, and client libraries insist on one."""
+UNUSABLE = "is no http or https address without credentials, a query, encoded characters or dots as a path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,13 @@ def destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | E
     """BAD_REQUEST: the address is not one that this installation allows."""
     if not choice.api_base:
         return Destination()
-    origin = _origin(choice.api_base)
-    if origin is None:
-        return _refused(choice, "is no http or https address")
+    base = parse_api_base(choice.api_base)
+    if base is None:
+        return _refused(choice, UNUSABLE)
     provider = choice.model.partition("/")[0]
-    named = [env.get(form.format(provider.upper()), "") for form in _BASES] + env.get(ADDRESSES, "").split(",")
-    if origin in {_origin(address.strip()) for address in named if address.strip()}:
+    if _covered(base, [env.get(form.format(provider.upper()), "") for form in _BASES] + _listed(env)):
         return Destination(choice.api_base, env.get(key_variable(provider)) or NO_KEY)
-    if is_loopback(choice.api_base):
+    if is_loopback(base.host):
         return Destination(choice.api_base, NO_KEY)
     return _refused(choice, "is not an address that this installation allows")
 
@@ -72,39 +72,34 @@ def policy_destination(choice: EngineChoice, env: Mapping[str, str]) -> Destinat
     if not wanted:
         remedy = f"Start `offing engine serve`, or set {ENGINE_URL} where the workers run."
         return EngineFailure(FailureKind.UNKNOWN_ENGINE, f"There is no policy engine here. {remedy}")
-    origin = _origin(wanted)
-    named = {_origin(address.strip()) for address in (ours, *env.get(ADDRESSES, "").split(","))} - {None}
-    if wanted == ours or origin in named:
+    if wanted == ours:
         return Destination(wanted, key)
-    return Destination(wanted) if origin and is_loopback(wanted) else _refused(choice, "is not an allowed address")
+    base = parse_api_base(wanted)
+    if base is None:
+        return _refused(choice, UNUSABLE)
+    if _covered(base, [_server(ours), *_listed(env)]):
+        return Destination(wanted, key)
+    return Destination(wanted) if is_loopback(base.host) else _refused(choice, "is not an allowed address")
+
+
+def _listed(env: Mapping[str, str]) -> list[str]:
+    return env.get(ADDRESSES, "").split(",")
+
+
+def _covered(base: ApiBase, named: Iterable[str]) -> bool:
+    """Whether one of the addresses that the operator named is this one or above it."""
+    parsed = (parse_api_base(address.strip()) for address in named if address.strip())
+    return any(one is not None and one.covers(base) for one in parsed)
+
+
+def _server(url: str) -> str:
+    """A policy engine's address without the version, which its wire adds."""
+    return url.rstrip("/").removesuffix("/v1")
 
 
 def key_variable(provider: str) -> str:
     """The environment variable that holds a provider's key."""
     return KEYS.get(provider, f"{provider.upper()}_API_KEY")
-
-
-def is_loopback(address: str) -> bool:
-    """Whether `address` names this machine by number or as localhost. Nothing is resolved."""
-    host = (urlsplit(address).hostname or "").lower()
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _origin(address: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port. None: not an address that a call can go to."""
-    try:
-        parts = urlsplit(address)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError:
-        return None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
-        return None
-    return parts.scheme, parts.hostname.lower(), port
 
 
 def _refused(choice: EngineChoice, problem: str) -> EngineFailure:

@@ -145,7 +145,7 @@ async def _server(name: str, env: Mapping[str, str], seconds: float) -> EngineFo
     usual, path = LOCAL[name]
     base = (env.get(_BASES[name]) or usual).removesuffix("/").removesuffix("/v1")
     try:
-        async with httpx.AsyncClient(timeout=seconds, trust_env=False) as client:
+        async with httpx.AsyncClient(timeout=seconds, trust_env=False, follow_redirects=False) as client:
             body: Any = (await client.get(base + path)).raise_for_status().json()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):
         return None

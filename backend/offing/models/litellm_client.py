@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from offing.core.model import Usage
+from offing.core.model import FailureKind, Usage
 from offing.models.litellm_failures import refusal_of
+from offing.models.litellm_redirects import noted_redirects, refuse_redirects
 from offing.models.litellm_request import Ask, Form, arguments, prompt_tokens_of, tokens_of
 from offing.models.role_call import Refusal
 from offing.sdk.native import NativeCall
@@ -46,13 +47,14 @@ class Reply:
 async def complete(ask: Ask) -> Reply | Refusal:
     """One request. Whatever a provider or litellm raises becomes a `Refusal`; only cancellation passes through."""
     litellm = await loaded()
-    try:
-        response = await litellm.acompletion(**arguments(ask))
-        if ask.options.stream:
-            return await _streamed(litellm, ask, response)
-        return _reply(litellm, ask, response, billed=_usage_given(response))
-    except Exception as error:
-        return refusal_of(litellm, error)
+    with noted_redirects() as redirects:
+        try:
+            response = await litellm.acompletion(**arguments(ask))
+            if ask.options.stream:
+                return await _streamed(litellm, ask, response)
+            return _reply(litellm, ask, response, billed=_usage_given(response))
+        except Exception as error:
+            return Refusal(FailureKind.BAD_REQUEST, redirects[0]) if redirects else refusal_of(litellm, error)
 
 
 async def form_for(ask_model: str) -> Form:
@@ -80,12 +82,12 @@ _ready = threading.Event()
 
 
 def _load() -> Any:
-    """Import with everything off that calls home, reads files, retries, or repeats prompts in logs of its own."""
+    """Import with everything off that calls home, reads files, retries, follows redirects or repeats prompts."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     os.environ.setdefault("LITELLM_DISABLE_BUG_REPORT_LINK", "True")
-    warnings.filterwarnings("ignore", message="Item .* on TypedDict class .* is using the `ReadOnly` qualifier")
+    warnings.filterwarnings("ignore", message="Items? .* on TypedDict class.* using the `ReadOnly` qualifier")
     loggers = [logging.getLogger(name) for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai")]
     for chatty in loggers:
         chatty.setLevel(logging.WARNING)
@@ -97,6 +99,7 @@ def _load() -> Any:
     litellm.modify_params = False
     litellm.num_retries = 0
     litellm.disable_hf_tokenizer_download = True
+    refuse_redirects()
     for chatty in loggers:
         chatty.handlers.clear()
     for hooks in (litellm.callbacks, litellm.success_callback, litellm.failure_callback):

@@ -1,6 +1,7 @@
 """One attempt as litellm's arguments, and what of it counts as sampling. Pure; imports no litellm."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,8 +19,14 @@ Form = Literal["schema", "tool", "text", "native"]
 TOOL = "answer"
 INTERACTIVE = frozenset({"github_copilot", "chatgpt", "codex"})
 """Providers for which litellm would ask a person at the terminal to log in, in the middle of a call."""
+PAST_HTTPX = frozenset({"aiohttp_openai"})
+"""Providers whose requests litellm sends through another client, which follows redirects; `openai` asks the same
+servers."""
 BYTES_PER_TOKEN = 3.5
 """A little below English prose, so that a reservation is rarely too small."""
+_ADDRESS = re.compile(r"://|[\\?#%\x00-\x1f\x7f]|(?:^|/)\.+(?:/|$)")
+"""What a model's name must not hold, because providers put it into the address: litellm takes a whole address as one,
+and a segment of dots or an encoded slash leads out of the base path."""
 
 
 class Sampling(BaseModel):
@@ -72,9 +79,12 @@ class Ask:
 def options_of(choice: EngineChoice) -> LitellmOptions | EngineFailure:
     """BAD_REQUEST: names the first field that cannot be used."""
     provider, slash, name = choice.model.partition("/")
-    if not (slash and name) or provider in INTERACTIVE:
+    if not (slash and name) or provider in INTERACTIVE | PAST_HTTPX:
         remedy = "Write provider/model with a provider that takes a key, for instance openai/gpt-4o-mini."
         return EngineFailure(FailureKind.BAD_REQUEST, f"model: {choice.model!r} cannot be called. {remedy}")
+    if _ADDRESS.search(name):
+        remedy = "Name the model alone; another server is named by api_base."
+        return EngineFailure(FailureKind.BAD_REQUEST, f"model: {choice.model!r} reads as an address. {remedy}")
     try:
         return LitellmOptions.model_validate(choice.options)
     except ValidationError as error:

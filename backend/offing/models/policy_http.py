@@ -17,6 +17,7 @@ import orjson
 from offing.core.model import FailureKind
 from offing.core.step import shortened
 from offing.models.credentials import Destination
+from offing.models.redirects import redirect_message
 from offing.models.retry import retry_after_seconds
 from offing.models.role_call import Refusal
 from offing.telemetry.redaction import redact
@@ -51,6 +52,8 @@ async def _answer(
         return Refusal(FailureKind.OVERLOADED, f"The policy engine does not answer: {shortened(reason, 200)}")
     if response.is_success:
         return response.content
+    if response.is_redirect:
+        return Refusal(FailureKind.BAD_REQUEST, redirect_message(response))
     return _refusal(response, model)
 
 
@@ -59,7 +62,9 @@ def _client(to: Destination) -> httpx.AsyncClient:
     socket = to.api_base.removeprefix(UNIX) if to.api_base.startswith(UNIX) else None
     base = "http://engine" if socket else to.api_base.rstrip("/").removesuffix("/v1")
     transport = httpx.AsyncHTTPTransport(uds=socket, verify=_certificates())
-    return httpx.AsyncClient(transport=transport, base_url=base, timeout=limits, trust_env=False)
+    return httpx.AsyncClient(
+        transport=transport, base_url=base, timeout=limits, trust_env=False, follow_redirects=False
+    )
 
 
 @cache

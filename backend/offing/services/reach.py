@@ -50,7 +50,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Reach]:
     async with (
         Fetcher(guard, pace=Pace(exempt=guard.hosts)) as web,
         Readers(1) as readers,
-        httpx.AsyncClient() as engines,
+        httpx.AsyncClient(follow_redirects=False) as engines,
         Asking(os.environ) as mcp,
         codes(settings) as sandbox,
     ):

@@ -93,7 +93,7 @@ async def _asked(client: httpx.AsyncClient, provider: Provider, query: str, limi
     )
     try:
         async with asyncio.timeout(SECONDS):
-            answer = await client.send(request, stream=True)
+            answer = await client.send(request, stream=True, follow_redirects=False)
             try:
                 return await _read(provider, answer)
             finally:
@@ -105,6 +105,8 @@ async def _asked(client: httpx.AsyncClient, provider: Provider, query: str, limi
 
 
 async def _read(provider: Provider, answer: httpx.Response) -> Sequence[Hit] | Refused:
+    if answer.is_redirect:
+        return Refused("It answers with a redirect, which is not followed; set the address that answers itself.")
     if answer.status_code != HTTPStatus.OK:
         return Refused(_PROBLEMS.get(answer.status_code, f"It answers with status {answer.status_code}."))
     body = bytearray()

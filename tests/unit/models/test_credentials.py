@@ -3,7 +3,8 @@
 import pytest
 
 from offing.core.model import EngineChoice, EngineFailure
-from offing.models.credentials import NO_KEY, Destination, destination, is_loopback
+from offing.models.addresses import is_loopback
+from offing.models.credentials import NO_KEY, Destination, destination
 
 KEY = {"OPENAI_API_KEY": "the-key"}
 
@@ -24,7 +25,8 @@ def test_this_machine_is_allowed_without_the_key() -> None:
     "env",
     [
         {"OPENAI_API_BASE": "https://models.example/v1"},
-        {"OPENAI_BASE_URL": "https://models.example/other"},
+        {"OPENAI_BASE_URL": "https://Models.example:443/v1/"},
+        {"OPENAI_API_BASE": "https://models.example"},
         {"OFFING_ENGINE_ADDRESSES": "http://10.0.0.5:8000/v1, https://models.example"},
     ],
 )
@@ -53,15 +55,63 @@ def test_any_other_address_is_refused_by_field(base: str) -> None:
     assert failure.message.startswith("api_base:")
 
 
+TEAM = {"OPENAI_API_BASE": "https://models.example/team-a"}
+
+
 @pytest.mark.parametrize(
-    ("address", "expected"),
+    "base",
     [
-        ("http://localhost:1", True),
-        ("http://[::1]:1", True),
-        ("http://127.8.8.8", True),
-        ("http://0.0.0.0", False),
-        ("http://localhost.example", False),
+        "https://models.example/team-a",
+        "https://models.example/team-a/",
+        "https://models.example/team-a/v1",
+        "https://MODELS.example:443/team-a",
     ],
 )
-def test_loopback_is_known_without_resolving(address: str, expected: bool) -> None:
-    assert is_loopback(address) is expected
+def test_the_key_goes_to_the_path_that_is_named_and_below_it(base: str) -> None:
+    assert to(base, KEY | TEAM) == Destination(base, "the-key")
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        "https://models.example/team-b",
+        "https://models.example/",
+        "https://models.example",
+        "https://models.example/team-a-evil",
+        "https://models.example/TEAM-A",
+        "https://models.example/team-a/../team-b",
+        "https://models.example/team-a/./../team-b",
+        "https://models.example/team-b/../team-a",
+        "https://models.example/team-a/%2e%2e/team-b",
+        "https://models.example/team-a/..%2fteam-b",
+        "https://models.example/team-a%2f..%2fteam-b",
+        "https://models.example/team-a/..;/team-b",
+        "https://models.example/team-a/..\\team-b",
+        "https://models.example\\team-a",
+        "https://models.example//team-a",
+        "https://models.example/team-a//../team-b",
+        "https://models.example/team-a?to=/team-b",
+        "https://models.example/team-a#/team-b",
+        "https://models.example/team-a\t/../team-b",
+        "https://models.example/ team-a",
+        "https://user@models.example/team-a",
+        "https://:@models.example/team-a",
+        "https://models.example:444/team-a",
+        "https://models.example./team-a",
+        "http://models.example:443/team-a",
+        "https://models.example/t\u0435am-a",
+        "https://\uff4dodels.example/team-a",
+    ],
+)
+def test_another_path_of_the_same_server_is_refused_by_field(base: str) -> None:
+    failure = to(base, KEY | TEAM)
+    assert isinstance(failure, EngineFailure)
+    assert failure.message.startswith("api_base:")
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("localhost", True), ("::1", True), ("127.8.8.8", True), ("0.0.0.0", False), ("localhost.example", False)],
+)
+def test_loopback_is_known_without_resolving(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
