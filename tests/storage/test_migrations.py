@@ -159,6 +159,9 @@ POPULATE = {
         insert into app.child_run (run_id, tenant_id, parent_id, superstep, path, ordinal, depth)
         values (%(rollout)s, %(tenant)s, %(run)s, 1, 'send', 0, 1);
     """,
+    "0019_lease_watch": """
+        insert into app.lease_watch (kind, since, at) values ('run', now(), now());
+    """,
 }
 """Rows for the tables of each version, as that version's code would have written them."""
 
@@ -257,6 +260,7 @@ def test_deleting_a_tenant_leaves_rows_of_no_table(empty: Servers, tmp_path: Pat
         connection.execute("delete from app.tenant where id = %s", (LOCAL_TENANT,))
     left = {table: rows for table, rows in content(empty.owner_url).items() if rows}
     assert [t["name"] for t in left.pop("tenant")] == ["other"]
+    assert len(left.pop("lease_watch")) == 1  # the platform's, and no tenant's
     assert left == {}
 
 

@@ -38,6 +38,7 @@ def slow_count(turns: int) -> RunRequest:
     return RunRequest("Count", "counting", budget=Budget(turns=turns), engines=engines)
 
 
+@pytest.mark.timeout(300)  # it starts seven workers, one after the other
 async def test_a_run_that_kills_its_workers_is_given_up_and_others_finish(
     platform: Platform, start_worker: StartWorker
 ) -> None:

@@ -69,7 +69,7 @@ class Unauthorised(OffingError):
 
 
 class Fenced(OffingError):
-    """Another worker owns the run now, or its lease has passed; the slice must end without a further write."""
+    """Another worker has claimed the run, or it has ended; the slice must end without a further write."""
 
     code = "fenced"
 

@@ -28,7 +28,7 @@ EFFECT = "select 1 from intent where run_id = %s and superstep > %s limit 1"
 
 REPIN = """
     update run set graph_version = %(version)s
-     where id = %(run)s and fence = %(fence)s and status = 'running' and lease_live(lease_until, %(term)s)
+     where id = %(run)s and fence = %(fence)s and status = 'running'
     returning 1
 """
 

@@ -41,7 +41,7 @@ the latest checkpoint is kept, so that a list in its state costs its length and 
 
 GUARD = """
     select 1 from run
-     where id = %(run)s and fence = %(fence)s and status = 'running' and lease_live(lease_until, %(term)s) for share
+     where id = %(run)s and fence = %(fence)s and status = 'running' for share
 """
 """Shared, so that a claim waits until the checkpoint is in: check and write are one."""
 

@@ -18,7 +18,7 @@ from offing.storage.runs import RunRow
 
 HELD = """
     select 1 from run
-     where id = %s and fence = %s and status = 'running' and lease_live(lease_until, %s::interval) for update
+     where id = %s and fence = %s and status = 'running' for update
 """
 
 INSERT_THREAD = "insert into thread (id, tenant_id, title, kind) values (%s, %s, %s, 'child')"
@@ -83,7 +83,7 @@ class ChildRow:
 
 async def hold(connection: Connection, fence: Fence, term: float) -> None:
     """Lock the parent's row for this transaction. Raises Fenced when it is no longer ours."""
-    row = await (await connection.execute(HELD, (fence.run, fence.number, f"{term} seconds"))).fetchone()
+    row = await (await connection.execute(HELD, (fence.run, fence.number))).fetchone()
     if row is None:
         raise Fenced(str(fence.run), fence.number)
 

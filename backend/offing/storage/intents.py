@@ -17,7 +17,7 @@ OPEN = """
     insert into intent (run_id, superstep, path, ordinal, tenant_id, fence, tool, args, effect)
     select id, %(superstep)s, %(path)s, %(ordinal)s, tenant_id, fence, %(tool)s, %(args)s, %(effect)s
       from (select id, tenant_id, fence from run
-             where id = %(run)s and fence = %(fence)s and status = 'running' and lease_live(lease_until, %(term)s)
+             where id = %(run)s and fence = %(fence)s and status = 'running'
                for share) as held
     returning 1
 """

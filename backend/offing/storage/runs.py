@@ -59,7 +59,11 @@ CLAIM = "select tenant, fence, thread, lost, stalled from app.claim_run(%s, %s, 
 
 HEARTBEAT = "select run, cancel_mode, pause_requested, overdue from app.heartbeat(%s, %s, %s)"
 
+WATCH = "select app.watch_leases('run', %s)"
+
 SWEEP = "select app.sweep_runs(%s, %s, %s)"
+
+RELEASE_LEASES = "select app.release_leases(%s)"
 
 HAND_BACK = """
     update run
@@ -69,7 +73,7 @@ HAND_BACK = """
            queued_at = case when %(status)s = 'queued' then clock_timestamp() else queued_at end,
            published_at = clock_timestamp(),
            ended_at = case when %(status)s in ('done', 'failed', 'cancelled', 'dead') then clock_timestamp() end
-     where id = %(run)s and fence = %(fence)s and status = 'running' and lease_live(lease_until, %(term)s)
+     where id = %(run)s and fence = %(fence)s and status = 'running'
     returning id
 """
 """A worker lets go of a run it still owns."""
@@ -270,9 +274,19 @@ async def claim(database: Database, run: UUID, worker: str, term: float) -> Clai
 
 
 async def sweep(database: Database, forgotten_after: float, term: float, most: int = 500) -> list[UUID]:
-    """Runs whose hint seems lost, marked as told again."""
+    """Runs whose hint seems lost, marked as told again.
+
+    After a gap in which nobody was here, one whose lease has passed is left to its owner for one more term.
+    """
+    await database.platform(WATCH, (f"{term} seconds",))
     rows = await database.platform(SWEEP, (f"{forgotten_after} seconds", f"{term} seconds", most))
     return [run for (run,) in rows]
+
+
+async def release_leases(database: Database, worker: str) -> int:
+    """Let runs and jobs of a process be claimed at once, once it is known to have ended. How many they are."""
+    ((count,),) = await database.platform(RELEASE_LEASES, (worker,))
+    return count
 
 
 async def hand_back(connection: Connection, fence: Fence, term: float, release: Release) -> None:

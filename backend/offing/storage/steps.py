@@ -42,11 +42,12 @@ APPEND = f"""
              progress_seq = case when %(keyed)s then next_seq + %(n)s - 1 else progress_seq end,
              turns = greatest(turns, %(turns)s), tokens = tokens + %(tokens)s, usd = usd + %(usd)s,
              work_seconds = work_seconds + %(seconds)s, lease_until = clock_timestamp() + %(term)s::interval
-       where id = %(run)s and fence = %(fence)s and status = 'running' and lease_live(lease_until, %(term)s)
+       where id = %(run)s and fence = %(fence)s and status = 'running'
       returning id, tenant_id, fence, next_seq - %(n)s as base),
     {PLACE}
 """
-"""A worker's append: takes the place, proves ownership, books what was spent and renews the lease in one statement."""
+"""A worker's append: takes the place, proves ownership, books what was spent and renews the lease in one statement. The
+fence proves ownership; a lease that has passed keeps nobody out whose run nobody else has claimed."""
 
 APPEND_UNOWNED = f"""
     with guard as (
