@@ -10,6 +10,11 @@ PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 READY := $(VENV)/.offing-ready
 TRAIN_READY := $(VENV)/.offing-train-ready
+# Every package comes from a lock, with a hash that is checked, and as a wheel, so that nothing is built on the way.
+LOCKED := --no-deps --require-hashes --only-binary :all:
+PIP_INSTALL := $(PY) -m pip install -q --disable-pip-version-check
+CPU_TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-cpu.lock)
+UV_INSTALL := $(UV) pip install -q --python $(PY)
 NPM_FLAGS := --ignore-scripts --no-audit --no-fund --loglevel=error
 T ?=
 PROCESSES ?= 3
@@ -22,7 +27,7 @@ NODE_READY := frontend/node_modules/.offing-ready
 PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
 endif
 
-.PHONY: help setup up test check demo bench chaos loop results
+.PHONY: help setup up test check lock demo bench chaos loop results
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +48,9 @@ check: $(READY) $(TRAIN_READY) $(NODE_READY) ## lint, format, types and import r
 	@echo "› import rules" && $(VENV)/bin/lint-imports
 	@echo "› pyright" && $(VENV)/bin/pyright
 	@if [ -n "$(NODE_READY)" ]; then echo "› biome and tsc" && cd frontend && npm run --silent check; fi
+
+lock: $(READY) ## write the locks anew, with hashes; ARGS="--upgrade-package redis" upgrades one package
+	@exec $(PY) deploy/write_locks.py $(ARGS)
 
 demo: setup ## a question over a folder of real documents, start to finish
 	@exec ./deploy/demo
@@ -68,19 +76,23 @@ $(PY):
 	@echo "› making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(READY): requirements.lock pyproject.toml | $(PY)
+$(READY): requirements.lock requirements-build.lock pyproject.toml | $(PY)
 	@echo "› installing Python packages into $(VENV)"
-	@{ { [ -x $(UV) ] || $(PY) -m pip install -q --disable-pip-version-check uv; } \
-	    && $(UV) pip install -q --python $(PY) -r requirements.lock \
-	    && $(UV) pip install -q --python $(PY) --no-deps -e .; } \
-	  || { echo "› uv could not; trying pip, which is slower"; \
-	       $(PY) -m pip install -q --disable-pip-version-check -r requirements.lock \
-	    && $(PY) -m pip install -q --disable-pip-version-check --no-deps -e .; }
+	@$(PIP_INSTALL) $(LOCKED) -r requirements-build.lock
+	@$(UV_INSTALL) $(LOCKED) -r requirements.lock \
+	  || { echo "› uv could not; trying pip, which is slower and checks the same hashes"; \
+	       $(PIP_INSTALL) $(LOCKED) -r requirements.lock; }
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(TRAIN_READY): requirements-train.lock | $(READY)
+$(TRAIN_READY): requirements-train.lock requirements-cuda.lock requirements-cpu.lock | $(READY)
 	@echo "› installing torch and what comes with it into $(VENV)"
-	@$(PY) -m pip install -q --disable-pip-version-check -r requirements-train.lock -c requirements.lock
+	@if [ -n "$(CPU_TORCH)" ] && $(PIP_INSTALL) --dry-run --no-index --no-deps "$(CPU_TORCH)" >/dev/null 2>&1; then \
+	  $(PIP_INSTALL) $(LOCKED) --no-index -r requirements-cpu.lock; fi
+	@$(PIP_INSTALL) $(LOCKED) -r requirements-train.lock
+	@if $(PY) -c 'import importlib.metadata as m, sys; sys.exit("nvidia-" not in " ".join(m.requires("torch") or ()))'; then \
+	  $(PIP_INSTALL) $(LOCKED) -r requirements-cuda.lock; fi
+	@$(PY) -m pip check -q --disable-pip-version-check
 	@touch $@
 
 $(NODE_READY): frontend/package-lock.json
@@ -88,8 +100,7 @@ $(NODE_READY): frontend/package-lock.json
 	@node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' || \
 	  { echo "make: node $$(node --version) is too old; 20.19 or later is needed."; exit 1; }
 	@echo "› installing the page's packages"
-	@cd frontend && { npm ci $(NPM_FLAGS) 2>/dev/null || \
-	  { echo "› npm ci could not; trying npm install, which keeps to the lock where it can"; npm install --no-save $(NPM_FLAGS); }; }
+	@cd frontend && npm ci $(NPM_FLAGS)
 	@touch $@
 
 $(PAGE): $(PAGE_SOURCES) $(NODE_READY)

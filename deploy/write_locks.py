@@ -1,0 +1,118 @@
+"""Write every lock anew: `make lock`, or `make lock ARGS="--upgrade-package redis"` to upgrade one package.
+
+Pins that still fit are kept. Each Python requirement gets the hashes of all files that the registry has for it, for
+every platform, and each npm package gets its integrity. `ARGS` are passed to each `uv pip compile`.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+UV = Path(sys.executable).with_name("uv")
+
+BASE = "requirements.lock"
+BUILD = "requirements-build.lock"
+TRAIN = "requirements-train.lock"
+CUDA = "requirements-cuda.lock"
+CPU = "requirements-cpu.lock"
+
+HEADERS = {
+    BASE: "What running, testing and checking needs.",
+    BUILD: "What installs and builds the rest: uv, hatchling and their requirements.",
+    TRAIN: "What the extras `train` and `dev-train` add to requirements.lock.",
+    CUDA: "What the registry's build of torch for Linux needs beside requirements-train.lock. A CPU build needs none"
+    " of it.",
+    CPU: "CPU builds of torch, which the registry does not have. Where pip finds one in a folder that its setting"
+    " `find-links` names, it is installed, and its hash has to be one of these. Elsewhere the registry's build is"
+    " installed.",
+}
+
+CPU_BUILDS = {
+    "torch==2.13.0": {
+        "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl": (
+            "sha256:6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b"
+        ),
+    },
+}
+"""Hashes of CPU builds, by the registry's pin and by file name. `pip hash FILE` prints one."""
+
+FOR_CUDA = re.compile(r"(nvidia|cuda)-|triton$")
+"""Names of the packages that only torch's build with CUDA needs."""
+
+Lock = dict[str, str]
+"""The entry of each package by name: pin, marker and hashes, as uv writes them."""
+
+
+def main(options: list[str]) -> None:
+    base = compile_lock([BASE], ["pyproject.toml", "--extra=dev"], options)
+    write_lock(BASE, base)
+    write_lock(BUILD, compile_lock([BUILD], ["--group=pyproject.toml:build", f"--constraint={BASE}"], options))
+    extras = ["pyproject.toml", "--extra=train", "--extra=dev-train", f"--constraint={BASE}"]
+    compiled = compile_lock([TRAIN, CUDA], extras, options)
+    added = {name: entry for name, entry in compiled.items() if name not in base}
+    write_lock(TRAIN, {name: entry for name, entry in added.items() if not FOR_CUDA.match(name)})
+    write_lock(CUDA, {name: entry for name, entry in added.items() if FOR_CUDA.match(name)})
+    write_lock(CPU, cpu_builds(compiled["torch"].split()[0]))
+    write_npm_lock(ROOT / "frontend")
+
+
+def compile_lock(earlier: list[str], inputs: list[str], options: list[str]) -> Lock:
+    """Resolve `inputs` for all platforms and Python versions. uv prefers the pins of the locks `earlier`."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "lock"
+        output.write_text("".join((ROOT / lock).read_text() for lock in earlier if (ROOT / lock).is_file()))
+        flags = ["--universal", "--python-version=3.11", "--generate-hashes", "--no-header", "--no-annotate"]
+        command = [str(UV), "pip", "compile", "--quiet", "--no-emit-index-url", *flags, *inputs, *options]
+        subprocess.run([*command, f"--output-file={output}"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        return parse_lock(output.read_text())
+
+
+def parse_lock(text: str) -> Lock:
+    """Return the entries of a lock. Lines before the first pin are left out."""
+    entries = re.findall(r"^([\w.-]+)(==.*\n(?: .*\n)*)", text, re.MULTILINE)
+    return {name: name + rest for name, rest in entries}
+
+
+def cpu_builds(pin: str) -> Lock:
+    """Return the entry of the CPU builds of torch at the registry's `pin`. Empty if none is known."""
+    hashes = CPU_BUILDS.get(pin, {}).values()
+    return {"torch": f"{pin}+cpu" + "".join(f" \\\n    --hash={digest}" for digest in hashes) + "\n"} if hashes else {}
+
+
+def write_lock(lock: str, entries: Lock) -> None:
+    header = textwrap.fill(f"{HEADERS[lock]} Written by `make lock`.", 118, initial_indent="# ", subsequent_indent="# ")
+    (ROOT / lock).write_text(header + "\n" + "".join(entries.values()))
+
+
+def write_npm_lock(page: Path) -> None:
+    """Resolve in an empty folder: beside installed packages, npm leaves out the integrity of what it finds there."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(page / name, folder)
+        lock = Path(folder) / "package-lock.json"
+        drop_unchecked(lock)
+        command = ["npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund"]
+        subprocess.run([*command, "--loglevel=error"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        if drop_unchecked(lock):
+            sys.exit(f"npm wrote no integrity for some packages. {page / 'package-lock.json'} is unchanged.")
+        shutil.copy(lock, page)
+
+
+def drop_unchecked(lock: Path) -> int:
+    """Remove packages without integrity, so that npm asks the registry for them. Return their number."""
+    content = json.loads(lock.read_text())
+    packages = content["packages"]
+    checked = {name: entry for name, entry in packages.items() if not name or "integrity" in entry}
+    content["packages"] = checked
+    lock.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    return len(packages) - len(checked)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
