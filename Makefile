@@ -17,6 +17,7 @@ CPU_TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-cpu.lock)
 UV_INSTALL := $(UV) pip install -q --python $(PY)
 NPM_FLAGS := --ignore-scripts --no-audit --no-fund --loglevel=error
 T ?=
+PARTS ?=
 PROCESSES ?= 3
 MOMENTS ?= 20
 JOBS ?= 1
@@ -55,8 +56,8 @@ lock: $(READY) ## write the locks anew, with hashes; ARGS="--upgrade-package red
 demo: setup ## a question over a folder of real documents, start to finish
 	@exec ./deploy/demo
 
-bench: $(READY) $(TRAIN_READY) ## measure against bare LangGraph; writes docs/benchmarks.md
-	@exec $(PY) -m tests.bench
+bench: $(READY) $(TRAIN_READY) ## measure against bare LangGraph; writes docs/benchmarks.md; PARTS="turns export" narrows
+	@exec $(PY) -m tests.bench $(if $(PARTS),$(PARTS) --write)
 
 loop: $(READY) $(TRAIN_READY) ## train a planner on its own rollouts, from nothing, and measure it; SEEDS="0 1 2"
 	@exec $(PY) -m tests.results.closed_loop $(SEEDS)

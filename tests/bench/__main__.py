@@ -1,124 +1,125 @@
-"""`make bench`: measures, prints, and writes docs/benchmarks.md between its marks.
+"""`make bench` measures every part and writes docs/benchmarks.md.
 
-`python -m tests.bench export …` measures a part, or several, of `PARTS`, and writes nothing.
+`python -m tests.bench PART…` measures some parts and prints them; with `--write` it also replaces their rows on the
+page. `--guard` measures the ratios to bare LangGraph and fails where one is more than 1.5 times the recorded one.
 """
 
+import argparse
 import asyncio
-import os
-import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from offing.local.servers import Servers
 from tests.bench.asking import cold_and_warm
 from tests.bench.engine import engine_speed
 from tests.bench.export import export_speed
-from tests.bench.figures import Figure, machine, table
+from tests.bench.figures import Figure, merged
 from tests.bench.flows import flow_accuracy
+from tests.bench.guard import too_slow
 from tests.bench.long import long_run
 from tests.bench.loop import loop_speed
+from tests.bench.page import circumstances, rows, store, stored, table
 from tests.bench.pages import pages_speed
-from tests.bench.platform import client, measured_stack
+from tests.bench.platform import Client, client, measured_stack
 from tests.bench.policy import policy_speed
 from tests.bench.protocol import latency, per_turn, supersteps, throughput
+from tests.bench.ratios import cpu_ratios
 from tests.bench.record import bytes_a_token
-from tests.bench.rollouts import rollouts_a_second
+from tests.bench.rollouts import rollouts_per_second
 from tests.bench.rounds import long_research
 from tests.bench.sandbox import sandbox_speed
 from tests.bench.sdk import per_node
 from tests.bench.trainer import trainer_speed
 from tests.bench.waiting import RUNS, many_waiting
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
-
-BEGIN, END = "<!-- figures: written by `make bench` -->", "<!-- end of figures -->"
-
-PARTS = (
-    *("latency", "throughput", "turns", "supersteps", "long", "rollouts", "flows", "rounds", "record"),
-    *("waiting", "sdk", "ask", "engine", "export", "trainer", "loop", "sandbox", "policy", "pages"),
-)
+Measure = Callable[[Client, Servers], Awaitable[Sequence[Figure]]]
 
 
-ALONE = {
-    "ask": cold_and_warm,
-    "engine": engine_speed,
-    "export": export_speed,
-    "trainer": trainer_speed,
-    "loop": loop_speed,
-    "sandbox": sandbox_speed,
-    "policy": policy_speed,
-    "pages": pages_speed,
+@dataclass(frozen=True, slots=True)
+class OnStack:
+    """A part that is measured on servers and workers of its own, which stay up for all of its rounds."""
+
+    measure: Measure
+    rounds: int
+    workers: int = 1
+    """0: as many processes as `offing up` starts."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def measured(self) -> list[Figure]:
+        with measured_stack(workers=self.workers, **self.environment) as servers:
+            return asyncio.run(self._measured(servers))
+
+    async def _measured(self, servers: Servers) -> list[Figure]:
+        async with client(servers) as one:
+            return merged([await self.measure(one, servers) for _ in range(self.rounds)])
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A part that starts what it needs itself. Most repeat what they measure, and have one round for that reason."""
+
+    measure: Callable[[], Sequence[Figure]]
+    rounds: int = 1
+
+    def measured(self) -> list[Figure]:
+        return merged([self.measure() for _ in range(self.rounds)])
+
+
+PARTS: Mapping[str, OnStack | Alone] = {
+    "ratios": OnStack(cpu_ratios, 5),
+    "latency": OnStack(lambda one, _: latency(one), 5),
+    "throughput": OnStack(throughput, 5),
+    "turns": OnStack(lambda one, _: per_turn(one), 5),
+    "supersteps": OnStack(supersteps, 5),
+    "long": OnStack(long_run, 3),
+    "rollouts": OnStack(lambda one, _: rollouts_per_second(one), 3, workers=0),
+    "flows": OnStack(lambda one, _: flow_accuracy(one), 1),
+    "rounds": OnStack(long_research, 1),
+    "record": OnStack(lambda one, servers: bytes_a_token(one, servers.owner_url), 1),
+    "waiting": OnStack(lambda one, _: many_waiting(one), 1, environment={"OFFING_WORKER_CONCURRENCY": str(RUNS)}),
+    "sdk": OnStack(lambda one, _: per_node(one), 5),
+    "ask": Alone(cold_and_warm, 3),
+    "engine": Alone(engine_speed),
+    "export": Alone(export_speed),
+    "trainer": Alone(trainer_speed),
+    "loop": Alone(loop_speed),
+    "sandbox": Alone(sandbox_speed),
+    "policy": Alone(policy_speed, 5),
+    "pages": Alone(pages_speed),
 }
-"""Parts that start what they need themselves."""
-
-
-def worker_pid() -> int:
-    """The one worker process that our stack started: a child of this process."""
-    ours = ["pgrep", "-P", str(os.getpid()), "-f", "offing_workers"]
-    return int(subprocess.run(ours, capture_output=True, text=True, check=True).stdout.split()[0])
-
-
-async def shipped(parts: set[str], servers: Servers) -> list[Figure]:
-    """Everything that is measured with shipped settings."""
-    figures: list[Figure] = []
-    async with client(servers) as one:
-        if "throughput" in parts:
-            figures += await throughput(one, servers, worker_pid())
-        if "latency" in parts:
-            figures += await latency(one)
-        if "turns" in parts:
-            figures += await per_turn(one)
-        if "long" in parts:
-            figures += await long_run(one, servers)
-        if "supersteps" in parts:
-            figures += await supersteps(one, servers)
-        if "flows" in parts:
-            figures += await flow_accuracy(one)
-        if "rounds" in parts:
-            figures += await long_research(one, servers, worker_pid())
-        if "sdk" in parts:
-            figures += await per_node(one)
-        if "record" in parts:
-            figures += await bytes_a_token(one, servers.owner_url)
-    return figures
-
-
-async def collecting(servers: Servers) -> list[Figure]:
-    async with client(servers) as one:
-        return await rollouts_a_second(one)
-
-
-async def waiting(servers: Servers) -> list[Figure]:
-    async with client(servers) as one:
-        return await many_waiting(one, worker_pid())
 
 
 def main() -> None:
-    parts, about = set(sys.argv[1:]) or set(PARTS), machine()
-    figures: list[Figure] = []
-    if parts - {"rollouts", "waiting", *ALONE}:
-        with measured_stack() as servers:
-            figures += asyncio.run(shipped(parts, servers))
-    if "rollouts" in parts:
-        with measured_stack(workers=0) as servers:
-            figures += asyncio.run(collecting(servers))
-    if "waiting" in parts:
-        with measured_stack(OFFING_WORKER_CONCURRENCY=str(RUNS)) as servers:
-            figures += asyncio.run(waiting(servers))
-    for part, measure in ALONE.items():
-        if part in parts:
-            figures += measure()
-    text = f"Measured on {about}.\n\n{table(figures)}\n"
-    print(text)
-    if parts == set(PARTS):
-        write(text)
+    wanted = _arguments()
+    if wanted.guard:
+        sys.exit(_guarded())
+    write = wanted.write or not wanted.parts
+    for part in wanted.parts or PARTS:
+        about = circumstances()
+        measured = rows(part, PARTS[part].measured(), about)
+        print(table(measured), f"\nCommit {about.commit}, {about.machine}, load averages {about.load}\n", flush=True)
+        if write:
+            store(part, measured, list(PARTS))
 
 
-def write(text: str) -> None:
-    """Replace what stands between the marks."""
-    page = PAGE.read_text()
-    head, rest = page.split(BEGIN, 1)
-    PAGE.write_text(f"{head}{BEGIN}\n{text}{END}{rest.split(END, 1)[1]}")
+def _arguments() -> argparse.Namespace:
+    reader = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    reader.add_argument("parts", nargs="*", metavar="PART", choices=[*PARTS, []], help=", ".join(PARTS))
+    reader.add_argument("--write", action="store_true", help="replace the rows of these parts in docs/benchmarks.md")
+    reader.add_argument("--guard", action="store_true", help="fail where a ratio has grown by half")
+    return reader.parse_args()
+
+
+def _guarded() -> int:
+    """The exit code."""
+    figures = OnStack(cpu_ratios, 3).measured()
+    print(table(rows("ratios", figures, circumstances())))
+    problems = too_slow(stored(), figures)
+    for problem in problems:
+        print(f"bench: {problem}", file=sys.stderr)
+    print(f"{len(figures) - len(problems)} passed, {len(problems)} failed")
+    return 1 if problems else 0
 
 
 main()

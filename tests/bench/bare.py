@@ -37,11 +37,12 @@ class Bare:
 
     graph: Any
     """Compiled with it."""
+    durability: str = "sync"
 
     async def run(self, given: dict[str, Any]) -> float:
-        """Wall seconds of one run on a thread of its own, durability `sync` as on the platform."""
+        """Wall seconds of one run on a thread of its own."""
         config: Any = {"configurable": {"thread_id": str(uuid4())}, "recursion_limit": 100_000}
         began = time.perf_counter()
-        durability: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
+        durability: dict[str, Any] = {"durability": self.durability} if self.graph.checkpointer else {}
         await self.graph.ainvoke(given, config, **durability)
         return time.perf_counter() - began

@@ -1,26 +1,85 @@
-"""A measured figure with its aim, and how the lot is written down."""
+"""A measured figure: one value per round, what it stands beside, and the aim that it is held to."""
 
-import os
-import platform
+import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+Samples = tuple[float, ...]
+"""One value per round, in the order of the rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Bounds of the median of what `Figure.ours` or, with `of_ratio`, of what `Figure.ratio` holds."""
+
+    words: str
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    of_ratio: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row of the table."""
+    """One row of the table. `unit` is a key of `UNITS`."""
 
     what: str
-    ours: str
-    bare: str = "-"
-    """The same without the platform. A dash: there is no such thing."""
-    ratio: str = "-"
-    aim: str = ""
-    met: bool | None = None
-    """None: no aim was set."""
+    ours: Samples
+    unit: str
+    bare: Samples = ()
+    """The same without the platform, round by round beside `ours`. Empty: there is no such thing."""
+    bare_what: str = ""
+    """What `bare` is, where it is not simply the same without the platform."""
+    ratios: Samples = ()
+    """Empty: `ours` over `bare`, of each round."""
+    ratio_what: str = ""
+    """What `ratios` are a share of, such as "of ideal"."""
+    aim: Aim | None = None
+    note: str = ""
+    """What else the figure says, for the reader."""
+
+    @property
+    def ratio(self) -> Samples:
+        """The ratio of each round. Rounds are compared in pairs, since the machine's load changes between them."""
+        return self.ratios or tuple(ours / bare for ours, bare in zip(self.ours, self.bare, strict=False) if bare)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median meets the aim. `None`: there is no aim."""
+        if self.aim is None:
+            return None
+        value = median(self.ratio if self.aim.of_ratio else self.ours)
+        return self.aim.at_least <= value <= self.aim.at_most
+
+
+UNITS: Mapping[str, tuple[float, str, str]] = {
+    "ms": (1e3, ",.1f", " ms"),
+    "µs": (1e6, ",.0f", " µs"),
+    "s": (1, ",.1f", " s"),
+    "/s": (1, ",.0f", ""),
+    "tokens/s": (1, ",.0f", " tokens/s"),
+    "pages/s": (1, ",.0f", " pages/s"),
+    "MB/s": (1, ",.0f", " MB/s"),
+    "MB": (1, ",.1f", " MB"),
+    "GB": (1, ",.2f", " GB"),
+    "bytes": (1, ",.1f", " bytes"),
+    "%": (1, ".1%", ""),
+    "turns": (1, ",.1f", " turns"),
+}
+"""How values of a unit are written: factor, format and suffix. Times are in seconds, whatever they are written in."""
+
+
+def merged(rounds: Iterable[Sequence[Figure]]) -> list[Figure]:
+    """Figures of several rounds of a part as one list, samples put together by what they measure."""
+    found: dict[str, Figure] = {}
+    for figure in (figure for one in rounds for figure in one):
+        known = found.get(figure.what)
+        found[figure.what] = figure if known is None else _joined(known, figure)
+    return list(found.values())
+
+
+def _joined(known: Figure, new: Figure) -> Figure:
+    return replace(known, ours=known.ours + new.ours, bare=known.bare + new.bare, ratios=known.ratios + new.ratios)
 
 
 def median(values: Sequence[float]) -> float:
@@ -32,25 +91,17 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-def ms(seconds: float) -> str:
-    return f"{seconds * 1000:.1f} ms"
+def written(values: Samples, unit: str) -> str:
+    """The median, with the least and the greatest value where there are several rounds. A dash: no values."""
+    if not values:
+        return "-"
+    factor, shape, suffix = UNITS[unit]
+    middle, least, most = (f"{value * factor:{shape}}" for value in (median(values), min(values), max(values)))
+    return f"{middle}{suffix}" + (f" ({least} to {most})" if len(values) > 1 else "")
 
 
-def machine() -> str:
-    """What the figures were measured on."""
-    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("langgraph", "celery", "psycopg", "redis"))
-    return (
-        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {platform.system()} "
-        f"{platform.release().split('-')[0]}, Python {platform.python_version()}, {libraries}; "
-        f"load averages at the start {load}"
-    )
-
-
-def table(figures: Sequence[Figure]) -> str:
-    """Markdown."""
-    rows = ["| what | Offing | bare | ratio | aim | met |", "|---|---|---|---|---|---|"]
-    for f in figures:
-        met = "" if f.met is None else ("yes" if f.met else "**no**")
-        rows.append(f"| {f.what} | {f.ours} | {f.bare} | {f.ratio} | {f.aim} | {met} |")
-    return "\n".join(rows)
+def written_ratio(figure: Figure) -> str:
+    if not (values := figure.ratio):
+        return "-"
+    spread = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
+    return f"{median(values):.2f}{spread} {figure.ratio_what}".rstrip()

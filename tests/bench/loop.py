@@ -119,8 +119,10 @@ def _wait(finished: Sequence[tuple[float, float]]) -> Figure:
     waits = [moved - at for moved, at in finished]
     last = [moved - max(at for other, at in finished if other == moved) for moved in {moved for moved, _ in finished}]
     return Figure(
-        "from a finished group to the end of the optimiser steps that used it, median (a batch's last group)",
-        f"{median(waits):.1f} s ({median(last):.1f} s)",
+        "from a finished group to the end of the optimizer steps that used it",
+        tuple(waits),
+        "s",
+        note=f"{median(last):.1f} s for the last group of a batch",
     )
 
 
@@ -129,10 +131,11 @@ def _iteration(told: Sequence[training_jobs.Metric]) -> list[Figure]:
     seconds = {part: _mean(told, f"seconds_{part}") for part in ("step", *PARTS)}
     whole = seconds.pop("step")
     rows, tokens = _mean(told, "rows"), _mean(told, "tokens")
-    about = f"an iteration of the loop: 32 groups of 8, {rows:,.0f} rows, {tokens:,.0f} tokens trained"
+    note = f"{rows:,.0f} rows, {tokens:,.0f} tokens trained"
     parts = sorted(seconds.items(), key=lambda item: -item[1])
-    return [Figure(about, _ms(whole))] + [
-        Figure(f"- of it: {PARTS[part]}", _ms(spent), ratio=f"{spent / whole:.0%}") for part, spent in parts
+    return [Figure("an iteration of the loop: 32 groups of 8", (whole,), "ms", note=note)] + [
+        Figure(f"- of it: {PARTS[part]}", (spent,), "ms", ratios=(spent / whole,), ratio_what="of it")
+        for part, spent in parts
     ]
 
 
@@ -142,17 +145,19 @@ def _collection(work: Sequence[tuple[float, Counter[str]]]) -> list[Figure]:
     spent = sum((programs for _, programs in work), Counter[str]())
     shares = [*spent.most_common(), ("others, or idle", whole - spent.total())]
     return [
-        Figure(f"- processors meanwhile: {who}", _ms(took / 1000 / len(work)), ratio=f"{took / whole:.0%}")
+        Figure(
+            f"- processors meanwhile: {who}",
+            (took / 1000 / len(work),),
+            "ms",
+            ratios=(took / whole,),
+            ratio_what="of what all cores could give",
+        )
         for who, took in shares
     ]
 
 
 def _mean(told: Sequence[training_jobs.Metric], name: str) -> float:
     return sum(one.value for one in told if one.name == name) / (STEPS - UNCOUNTED)
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:,.0f} ms"
 
 
 def _worked() -> Counter[str]:

@@ -15,7 +15,7 @@ from offing.services.pages import NAMES
 from offing.web.fetch import Fetched, Fetcher
 from offing.world.facts import world_of
 from offing.world.site import Site as WorldSite
-from tests.bench.figures import Figure, median
+from tests.bench.figures import Figure, Samples
 from tests.web.site import Reply, running
 
 WORLD = "heldout-8@200"
@@ -48,8 +48,8 @@ async def _measured() -> list[Figure]:
 
             alone, whole, without = [await _rate(work, paths) for work in (fetched, read, plainly)]
     return [
-        Figure("web: pages fetched through the guard", _each(alone), _each(without), f"{alone / without:.2f}"),
-        Figure("web: pages fetched and read", _each(whole)),
+        Figure("web: pages fetched through the guard; bare: by httpx", alone, "pages/s", without),
+        Figure("web: pages fetched and read", whole, "pages/s"),
     ]
 
 
@@ -59,8 +59,8 @@ async def _page(web: Fetcher, url: str) -> Fetched:
     return page
 
 
-async def _rate(work: Callable[[str], Awaitable[None]], paths: Sequence[str]) -> float:
-    """Pages a second, so many at once; the median of several goes, after one that is not counted."""
+async def _rate(work: Callable[[str], Awaitable[None]], paths: Sequence[str]) -> Samples:
+    """Pages per second of several rounds, after one that is not counted."""
     room, rates = asyncio.Semaphore(AT_ONCE), list[float]()
 
     async def one(path: str) -> None:
@@ -71,8 +71,4 @@ async def _rate(work: Callable[[str], Awaitable[None]], paths: Sequence[str]) ->
         began = time.perf_counter()
         await asyncio.gather(*map(one, paths))
         rates.append(len(paths) / (time.perf_counter() - began))
-    return median(rates[1:])
-
-
-def _each(rate: float) -> str:
-    return f"{rate:,.0f} pages/s"
+    return tuple(rates[1:])

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
@@ -47,6 +48,12 @@ def measured_stack(workers: int = 1, **environment: str) -> Generator[Servers]:
         finally:
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def worker_pid() -> int:
+    """The one worker process of our stack: a child of this process."""
+    ours = ["pgrep", "-P", str(os.getpid()), "-f", "offing_workers"]
+    return int(subprocess.run(ours, capture_output=True, text=True, check=True).stdout.split()[0])
 
 
 @dataclass(frozen=True, slots=True)

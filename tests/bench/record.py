@@ -18,7 +18,7 @@ from offing.core.trajectory import Fracture
 from offing.storage import turn_rows, turns
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.turns import Origin, Place
-from tests.bench.figures import Figure
+from tests.bench.figures import Aim, Figure
 from tests.bench.platform import Client
 from tests.workers.graphs import Say
 
@@ -49,17 +49,19 @@ async def bytes_a_token(client: Client, owner_url: str) -> list[Figure]:
     return [
         Figure(
             "storage of a completion token (id, log-probability, entropy, mask, text)",
-            f"{completion:.1f} bytes",
-            "9.1 bytes of columns",
-            aim="at most 14",
-            met=completion <= 14,
+            (completion,),
+            "bytes",
+            (9.1,),
+            "of columns",
+            aim=Aim("at most 14", at_most=14),
         ),
         Figure(
             "storage of a token that a prompt adds (id; its text is a part that is stored once)",
-            f"{prompt:.1f} bytes",
-            "3 bytes of columns",
-            aim="at most 4.5",
-            met=prompt <= 4.5,
+            (prompt,),
+            "bytes",
+            (3,),
+            "of columns",
+            aim=Aim("at most 4.5", at_most=4.5),
         ),
     ]
 

@@ -13,10 +13,10 @@ from offing.local.servers import Servers
 from offing.services.graphs import installed
 from offing.services.runs import RunRequest, submit
 from offing.storage.migrate import LOCAL_TENANT
-from tests.bench.figures import Figure
+from tests.bench.figures import Aim, Figure
 from tests.bench.graphs import NAMES
 from tests.bench.long import stored_bytes
-from tests.bench.platform import Client
+from tests.bench.platform import Client, worker_pid
 from tests.bench.waiting import resident_bytes
 
 ROUNDS = 2048
@@ -36,9 +36,9 @@ PROMPT: LiteralString = """
 """
 
 
-async def long_research(client: Client, servers: Servers, worker: int) -> list[Figure]:
+async def long_research(client: Client, servers: Servers) -> list[Figure]:
     """With the rule that goes on for as long as it may, written as a model would: every round stores its prompt."""
-    engines = {"researcher": EngineChoice(engine="rules", model="steady", form="plain")}
+    worker, engines = worker_pid(), {"researcher": EngineChoice(engine="rules", model="steady", form="plain")}
     request = RunRequest("Does it go on?", "iterresearch", budget=Budget(turns=ROUNDS), engines=engines)
     run = (await submit(client.database, client.hints, LOCAL_TENANT, request, graphs=installed(NAMES))).run.id
     stored, resident = [stored_bytes(servers.owner_url)], [resident_bytes(worker)]
@@ -49,20 +49,26 @@ async def long_research(client: Client, servers: Servers, worker: int) -> list[F
     grown = [later - earlier for earlier, later in pairwise(stored[1:])]
     prompts = [_prompt_bytes(servers.owner_url, run, part) for part in range(PARTS)]
     return [
-        _flat("prompt bytes a round, 2,048 rounds of iterresearch, first and last quarter", prompts[0], prompts[-1]),
-        _flat("its worker's memory after the first quarter and at the end, MB", resident[1] / 1e6, resident[-1] / 1e6),
         _flat(
-            "its storage a round, second and last quarter, bytes",
-            grown[0] * PARTS / ROUNDS,
-            grown[-1] * PARTS / ROUNDS,
+            "prompt per round, 2,048 rounds of iterresearch, last quarter; bare: first",
+            "bytes",
+            prompts[-1],
+            prompts[0],
+        ),
+        _flat(
+            "its worker's memory at the end; bare: after the first quarter", "MB", resident[-1] / 1e6, resident[1] / 1e6
+        ),
+        _flat(
+            "its storage per round, last quarter; bare: second",
+            "bytes",
+            *(n * PARTS / ROUNDS for n in (grown[-1], grown[0])),
         ),
     ]
 
 
-def _flat(what: str, first: float, last: float) -> Figure:
-    return Figure(
-        what, f"{first:,.0f} and {last:,.0f}", "-", f"{last / first:.2f}", "within 10 %", abs(last / first - 1) <= FLAT
-    )
+def _flat(what: str, unit: str, last: float, first: float) -> Figure:
+    aim = Aim("within 10 %", at_least=1 - FLAT, at_most=1 + FLAT, of_ratio=True)
+    return Figure(what, (last,), unit, (first,), aim=aim)
 
 
 async def _reached(client: Client, run: UUID, turns: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from offing.sandbox.choose import drivers
 from offing.sandbox.sandbox import CannotRun, Code, Sandbox
 from offing.sandbox.self_test import problem
-from tests.bench.figures import Figure, median, ms
+from tests.bench.figures import Figure, Samples
 
 REPEATS = 20
 
@@ -37,16 +37,17 @@ async def _of(driver: Sandbox) -> Sequence[Figure]:
         empty = [await _timed(driver, "pass") for _ in range(REPEATS)]
         summed = [await _timed(driver, SUM) for _ in range(REPEATS)]
     except CannotRun as refused:
-        return [Figure(f"{about}: cannot run here", refused.reason)]
+        return [Figure(f"{about}: cannot run here", (), "ms", note=refused.reason)]
     began = time.perf_counter()
     why = await problem(driver)
     tested = time.perf_counter() - began
+    assert not why, why
     bare, bare_sum = _bare("pass"), _bare(SUM)
     return [
-        Figure(f"{about}: the first code of a machine", ms(first)),
-        Figure(f"{about}: code that does nothing, median", ms(median(empty)), ms(bare), _ratio(empty, bare)),
-        Figure(f"{about}: a million terms summed, median", ms(median(summed)), ms(bare_sum), _ratio(summed, bare_sum)),
-        Figure(f"{about}: the self-test of a process", f"{tested:.1f} s" + (f" (refused: {why})" if why else "")),
+        Figure(f"{about}: the first code of a machine", (first,), "ms"),
+        Figure(f"{about}: code that does nothing", tuple(empty), "ms", bare),
+        Figure(f"{about}: a million terms summed", tuple(summed), "ms", bare_sum),
+        Figure(f"{about}: the self-test of a process", (tested,), "s"),
     ]
 
 
@@ -57,15 +58,11 @@ async def _timed(driver: Sandbox, source: str) -> float:
     return time.perf_counter() - began
 
 
-def _bare(source: str) -> float:
+def _bare(source: str) -> Samples:
     """The same in a Python that nothing confines."""
     times = list[float]()
     for _ in range(REPEATS):
         began = time.perf_counter()
         subprocess.run([sys.executable, "-I", "-S", "-c", source], check=True, capture_output=True)
         times.append(time.perf_counter() - began)
-    return median(times)
-
-
-def _ratio(times: Sequence[float], bare: float) -> str:
-    return f"{median(times) / bare:.1f}"
+    return tuple(times)

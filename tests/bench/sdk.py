@@ -11,11 +11,11 @@ from offing.core.run import Budget
 from offing.langchain import OffingChatModel, plain_graph
 from offing.services.runs import RunRequest
 from tests.bench.bare import Bare
-from tests.bench.figures import Figure, ms
+from tests.bench.figures import Figure
 from tests.bench.platform import Client
 
-NODES, ROUNDS = 200, 5
-"""Nodes of a run, each a superstep; and the best of so many runs, ours and bare by turns."""
+NODES = 200
+"""Nodes of a run, each a superstep."""
 
 
 class Counted(MessagesState):
@@ -52,24 +52,19 @@ def wanted(graph: str) -> RunRequest:
 async def per_node(client: Client) -> list[Figure]:
     """Wall time of a node, of which ours is durable: a checkpoint in Postgres each, and a journalled call."""
     return [
-        await _compared(client, "wall a node of a plain LangGraph graph", silent.name, None),
+        await _compared(client, "wall time of a node of a plain LangGraph graph; bare in memory", silent.name, None),
         await _compared(
-            client, "the same with a model call in it", asking.name, FakeListChatModel(responses=["Something."])
+            client,
+            "the same with a model call in it; bare in memory",
+            asking.name,
+            FakeListChatModel(responses=["Something."]),
         ),
     ]
 
 
 async def _compared(client: Client, what: str, graph: str, model: BaseChatModel | None) -> Figure:
-    ours, bare = list[float](), list[float]()
     given: dict[str, Any] = {"messages": [("user", "Measure")], "seen": 0}
-    for _ in range(ROUNDS):
-        timed = await client.timed(wanted(graph))
-        ours.append((timed.result - timed.first_event) / NODES)
-        bare.append(await Bare(chain(model).compile()).run(given) / NODES)
-    over = min(ours) - min(bare)
-    return Figure(
-        f"{what}, less in memory without the platform",
-        f"{ms(over)} ({ms(min(ours))} in all)",
-        ms(min(bare)),
-        f"{min(ours) / min(bare):.1f}",
-    )
+    timed = await client.timed(wanted(graph))
+    ours = (timed.result - timed.first_event) / NODES
+    bare = await Bare(chain(model).compile()).run(given) / NODES
+    return Figure(what, (ours,), "ms", (bare,))

@@ -1,0 +1,75 @@
+"""Processor time of the worker beside that of bare LangGraph for the same graph, in the same minutes.
+
+Ratios hold on any machine, and processor time hardly depends on what else the machine does; so this part is what
+`python -m tests.bench --guard` holds a change to.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from offing.core.model import EngineChoice
+from offing.core.run import Budget
+from offing.local.servers import Servers
+from offing.services.rollouts import BatchRequest
+from tests.bench.bare import Bare, bare_saver
+from tests.bench.figures import Aim, Figure
+from tests.bench.graphs import bare_turns_graph, noop_graph
+from tests.bench.platform import Client, request, worker_pid
+from tests.bench.protocol import at_once
+from tests.bench.rollouts import collected, new_tasks
+
+RUNS, CLIENTS = 96, 8
+
+ROLLOUTS = {("exit", 3): 96, ("exit", 20): 48, ("sync", 20): 24}
+"""How many of a kind, by durability and turns."""
+
+
+async def cpu_ratios(client: Client, servers: Servers) -> list[Figure]:
+    """Processor time per run and per rollout; what Postgres and Redis do is in neither."""
+    async with bare_saver(servers.owner_url, lock=False) as saver:
+        noop = Bare(noop_graph().compile(checkpointer=saver))
+        figures = [
+            Figure(
+                "processor time of the worker per run, 3-node graph that does nothing",
+                (await _of_worker(RUNS, lambda: at_once(CLIENTS, RUNS, lambda: client.timed(request("bench_noop")))),),
+                "ms",
+                (await _of_this_process(RUNS, lambda: at_once(CLIENTS, RUNS, lambda: noop.run({"seen": 0}))),),
+                aim=Aim("under 2", at_most=2, of_ratio=True),
+            )
+        ]
+        for (durability, turns), count in ROLLOUTS.items():
+            bare = Bare(bare_turns_graph(turns).compile(checkpointer=saver), durability)
+            ours = await _of_worker(count, lambda d=durability, t=turns, n=count: _rollouts(client, d, t, n))
+            alone = await _of_this_process(
+                count, lambda bare=bare, n=count: at_once(CLIENTS, n, lambda: bare.run({"turn": 0, "last": 0}))
+            )
+            what = f"processor time of the worker per rollout of {turns} turns, durability {durability}"
+            figures.append(Figure(what, (ours,), "ms", (alone,)))
+    return figures
+
+
+async def _rollouts(client: Client, durability: str, turns: int, count: int) -> None:
+    script = EngineChoice(engine="scripted", options={"answers": [{"word": "w{turn}"}]})
+    ids, budget = await new_tasks(client, count // 8), Budget(turns=turns)
+    wanted = BatchRequest("bench_turns", ids, 8, engines={"speaker": script}, budget=budget, durability=durability)
+    await collected(client, wanted)
+
+
+async def _of_worker(count: int, work: Callable[[], Awaitable[object]]) -> float:
+    pid = worker_pid()
+    before = cpu_seconds(pid)
+    await work()
+    return (cpu_seconds(pid) - before) / count
+
+
+async def _of_this_process(count: int, work: Callable[[], Awaitable[object]]) -> float:
+    before = time.process_time()
+    await work()
+    return (time.process_time() - before) / count
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
