@@ -75,6 +75,9 @@ class Settings(BaseSettings):
     API process."""
     streams_per_key: Annotated[int, Field(ge=1)] = 100
     """OFFING_STREAMS_PER_KEY: the same for an API key. All sessions of the page of a tenant count as one key."""
+    readers: Annotated[int, Field(ge=0, le=64)] = 0
+    """OFFING_READERS: processes that read the documents which are uploaded to the API or named by `offing ask --docs`.
+    `0` starts one per processor, at most 4, as long as a quarter of the machine's memory has room for them."""
     policies: Path | None = None
     """OFFING_POLICIES: a folder with one folder a policy version, NAME@VERSION. None: no engine is started here."""
     engine_url: str = ""

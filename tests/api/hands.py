@@ -15,6 +15,7 @@ from offing.storage import reports, runs, steps
 from offing.storage.pool import Database
 from offing.storage.runs import Release
 from offing.storage.steps import Booking
+from tests.documents import ingest_uploads
 
 TERM = 30.0
 
@@ -54,7 +55,7 @@ class Hands:
 
     async def document(self, name: str = "salt.md", text: str = TEXT) -> UUID:
         """The id of a source with this text."""
-        (made,) = await library.ingest_uploads(self.database, self.tenant, [library.Upload(name, text.encode())])
+        (made,) = await ingest_uploads(self.database, self.tenant, [library.Upload(name, text.encode())])
         assert made.source is not None, made.problem
         return made.source
 

@@ -1,5 +1,15 @@
 """The library over HTTP."""
 
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import httpx
+import psutil
 import pytest
 
 from offing.api import uploads
@@ -54,7 +64,6 @@ async def test_one_file_that_is_too_large_is_refused_and_the_others_are_kept(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "MOST_FILE", 200_000)
-    monkeypatch.setattr(uploads, "PORTION", 1000)
     files = [
         part("a.md", TEXT),
         part("big.md", "x" * 200_001),
@@ -72,9 +81,9 @@ async def test_what_is_written_to_disk_stops_at_the_limit(api: Api, monkeypatch:
     sizes: list[int | None] = []
     kept = uploads.taken_in
 
-    async def noticed(database: object, tenant: object, sent: uploads.Sent) -> object:
+    async def noticed(database: Any, readers: Any, tenant: UUID, sent: uploads.Sent) -> object:
         sizes.extend(file.size for file in sent.files)
-        return await kept(database, tenant, sent)  # type: ignore[arg-type]
+        return await kept(database, readers, tenant, sent)
 
     monkeypatch.setattr("offing.api.routes.library.taken_in", noticed)
     await api.http.post("/api/v1/library", files=[part("a.md", "x" * 999), part("b.md", "y" * 5_000_000)])
@@ -132,3 +141,72 @@ async def test_a_span_outside_the_text_is_refused(api: Api) -> None:
     for start, end in ((0, 10**9), (5, 5), (9, 3)):
         span = {"artefact": artefact, "start": start, "end": end}
         assert (await api.http.get("/api/v1/library/passages", params=span)).status_code == 422
+
+
+async def test_a_folder_of_1500_files_goes_in_through_parallel_uploads(api: Api) -> None:
+    files = [part(f"{n}.md", f"# Station {n}\n\nThe gauge g{n}x tells of a tide.\n") for n in range(1500)]
+    requests = [files[first : first + 100] for first in range(0, len(files), 100)]
+    sent = await asyncio.gather(
+        *(api.http.post("/api/v1/library", files=one, data={"collection": "tides"}, timeout=300) for one in requests)
+    )
+    assert Counter(answer.status_code for answer in sent) == {200: len(requests)}, sent[0].text
+    assert Counter(file["outcome"] for answer in sent for file in answer.json()["files"]) == {"added": 1500}
+    assert (await api.http.get("/api/v1/library?collection=tides&limit=1")).json()["total"] == 1500
+
+
+def readers_of_this_process() -> set[int]:
+    found = set[int]()
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has ended meanwhile
+            if "offing.library.child" in child.cmdline():
+                found.add(child.pid)
+    return found
+
+
+async def test_ten_uploads_at_once_share_one_pool_of_readers(api: Api) -> None:
+    before, most = readers_of_this_process(), 0
+    text = "Rivers carry dissolved salt into the sea. " * 2000
+    files = [part(f"{n}.md", f"# {n}\n\n{text}") for n in range(10)]
+    sending = [asyncio.ensure_future(api.http.post("/api/v1/library", files=[one], timeout=300)) for one in files]
+    while not all(one.done() for one in sending):
+        most = max(most, len(readers_of_this_process() - before))
+        await asyncio.wait(sending, timeout=0.02, return_when=asyncio.FIRST_COMPLETED)
+    assert [one.result().json()["files"][0]["outcome"] for one in sending] == ["added"] * 10
+    assert 1 <= most <= api.app.state.parts.readers.at_once // 2
+
+
+async def test_uploads_that_do_not_fit_are_told_when_to_come_back(api: Api) -> None:
+    gate: uploads.UploadGate = api.app.state.parts.uploads
+
+    async def send(client: httpx.AsyncClient) -> httpx.Response:
+        return await client.post("/api/v1/library", files=[part("a.md", TEXT)])
+
+    with gate.admitted(api.tenant, uploads.MAX_UPLOAD_BYTES):
+        full = await send(api.other)
+        assert (full.status_code, full.headers["retry-after"]) == (503, "2")
+    for _ in range(uploads.MAX_UPLOADS_OF_TENANT):
+        gate.by_tenant[api.tenant] += 1
+    many, other = await send(api.http), await send(api.other)
+    assert (many.status_code, many.headers["retry-after"], many.json()["type"]) == (
+        429, "2", "urn:offing:problem:too_many_uploads",
+    )  # fmt: skip
+    assert other.status_code == 200, other.text
+    gate.by_tenant.clear()
+    assert (await send(api.http)).status_code == 200
+    assert (gate.by_tenant.total(), gate.announced) == (0, 0)
+
+
+async def test_an_upload_that_breaks_off_gives_its_place_back(api: Api) -> None:
+    async def broken() -> AsyncGenerator[bytes]:
+        yield b"--b\r\nContent-Disposition: form-data; name=files; filename=a.md\r\n\r\nsalt"
+        raise OSError("the line was cut")
+
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    with pytest.raises((OSError, httpx.HTTPError)):
+        await api.http.post("/api/v1/library", content=broken(), headers=headers)
+    gate: uploads.UploadGate = api.app.state.parts.uploads
+    give_up = time.monotonic() + 60
+    while gate.by_tenant.total():
+        assert time.monotonic() < give_up
+        await asyncio.sleep(0.01)
+    assert gate.announced == 0

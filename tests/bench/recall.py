@@ -21,6 +21,7 @@ from pathlib import Path
 import psycopg
 
 from offing.core.tool import Span
+from offing.library.readers import Readers
 from offing.local import local_servers
 from offing.resources import migrations_dir
 from offing.services import library
@@ -163,9 +164,10 @@ async def compare(app_url: str, owner_url: str, docs: Path, copies: int, show_mi
 
 async def timed_ingestion(db: Database, docs: Path) -> int:
     began = time.perf_counter()
-    cold = await library.ingest_folder(db, LOCAL_TENANT, docs)
-    middle = time.perf_counter()
-    await library.ingest_folder(db, LOCAL_TENANT, docs)
+    async with Readers() as readers:
+        cold = await library.ingest_folder(db, LOCAL_TENANT, docs, readers=readers)
+        middle = time.perf_counter()
+        await library.ingest_folder(db, LOCAL_TENANT, docs, readers=readers)
     print(
         f"{len(cold.files)} documents taken in: cold {middle - began:.2f} s, start of readers included; "
         f"warm {time.perf_counter() - middle:.3f} s; {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"

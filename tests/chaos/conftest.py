@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from offing.bus.hints import BusHints
-from offing.services.library import Upload, ingest_uploads
+from offing.services.library import Upload
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.chaos import checker
@@ -19,6 +19,7 @@ from tests.chaos.library import DOCUMENTS
 from tests.chaos.loop_home import START, Home, killed, strike
 from tests.chaos.stage import Stage, raised, struck
 from tests.chaos.trial import Client, Kind, Moment, Trial
+from tests.documents import ingest_uploads
 
 SEED = int(os.environ.get("CHAOS_SEED", "0"))
 """Another one strikes at other moments."""

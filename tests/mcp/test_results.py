@@ -17,6 +17,7 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.tools.mcp_tools import McpTool, ReadOn, ReadOnArgs
 from offing.tools.tool import ToolFailed, ToolScope
+from tests.documents import ingest_folder
 from tests.mcp.files import entry, pin_all, written
 from tests.mcp.serving import Answer, Message, Own, content, own, said
 from tests.storage.conftest import other_tenant, pool
@@ -85,7 +86,7 @@ async def test_a_document_with_the_same_text_stays_findable(known: McpServers, p
     await asked(known, text="The moon pulls the sea.")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "tides.txt").write_text("The moon pulls the sea.")
-    await library.ingest_folder(pool, LOCAL_TENANT, tmp_path / "docs")
+    await ingest_folder(pool, LOCAL_TENANT, tmp_path / "docs")
     assert [hit.name for hit in await library.search(pool, LOCAL_TENANT, "moon", 5)] == ["tides.txt"]
 
 

@@ -13,13 +13,14 @@ from offing.services import code as running
 from offing.services import files
 from offing.services.code import Codes, RunCode, media_type
 from offing.services.erasure import erase_source
-from offing.services.library import LibraryScope, Upload, ingest_uploads, library_port
+from offing.services.library import LibraryScope, Upload, library_port
 from offing.storage import run_files, runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.steps import Booking
 from offing.tools.run_python import RunPython, RunPythonArgs
 from offing.tools.tool import CodeRan, ToolFailed, ToolScope
+from tests.documents import ingest_uploads
 from tests.storage.builders import TERM, claimed
 
 TIDES = b"# Tides\n\nThe moon pulls the sea.\n"

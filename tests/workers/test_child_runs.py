@@ -12,13 +12,14 @@ from offing.core.question import Answer, Verdict
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.services.graphs import installed
-from offing.services.library import Upload, ingest_uploads
+from offing.services.library import Upload
 from offing.services.questions import answer, asked
 from offing.services.runs import RunRequest, cancel, pause, resume
 from offing.storage import reports, runs
 from offing.storage.runs import RunRow
 from offing_workers.replay import replayed
 from tests.chaos.library import DOCUMENTS
+from tests.documents import ingest_uploads
 from tests.workers.collecting import Sql
 from tests.workers.conftest import Platform, Standing
 from tests.workers.families import asking

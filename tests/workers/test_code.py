@@ -6,10 +6,11 @@ from typing import Any
 from offing.core.run import RunStatus
 from offing.core.step import Step, StepKind
 from offing.services.graphs import installed
-from offing.services.library import Upload, ingest_uploads
+from offing.services.library import Upload
 from offing.services.runs import RunRequest, submit
 from offing.storage import run_files
 from offing.storage.runs import RunRow
+from tests.documents import ingest_uploads
 from tests.workers import computing
 from tests.workers.conftest import Platform, StartWorker
 

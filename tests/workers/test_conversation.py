@@ -7,13 +7,14 @@ from offing.core.report import Citation, Report
 from offing.core.run import RunStatus
 from offing.core.tool import Span
 from offing.services.graphs import installed
-from offing.services.library import Upload, ingest_uploads
+from offing.services.library import Upload
 from offing.services.runs import RunRequest
 from offing.storage import reports
 from offing.storage.runs import RunRow
 from offing_workers.conversing import Said, ranked
 from offing_workers.replay import replayed
 from tests.chaos.library import DOCUMENTS
+from tests.documents import ingest_uploads
 from tests.workers.conftest import Platform
 from tests.workers.families import GRAPHS
 

@@ -21,7 +21,7 @@ from offing.core.model import EngineChoice
 from offing.core.run import Budget
 from offing.core.step import Step
 from offing.services.graphs import installed
-from offing.services.library import Upload, ingest_uploads
+from offing.services.library import Upload
 from offing.services.runs import RunRequest, submit
 from offing.storage import runs
 from offing.storage.migrate import LOCAL_TENANT
@@ -32,6 +32,7 @@ from tests.chaos import checker
 from tests.chaos.library import DOCUMENTS
 from tests.chaos.stage import facts
 from tests.chaos.trial import QUESTION, differences
+from tests.documents import ingest_uploads
 from tests.workers.processes import ALL_GRAPHS
 
 TERM = 30.0

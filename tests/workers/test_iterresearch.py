@@ -6,9 +6,9 @@ from pathlib import Path
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, StopReason
 from offing.core.step import StepKind
-from offing.services.library import ingest_folder
 from offing.services.runs import RunRequest
 from offing.storage.runs import RunRow
+from tests.documents import ingest_folder
 from tests.wire.replies import Completion, Reply
 from tests.wire.server import WireServer, scripted
 from tests.workers.conftest import Platform

@@ -15,7 +15,6 @@ from offing.core.step import StepKind
 from offing.core.tokens import SpanKind
 from offing.core.trajectory import Fracture
 from offing.services.graphs import installed
-from offing.services.library import ingest_folder
 from offing.services.runs import RunRequest, submit
 from offing.storage import segments
 from offing.storage.migrate import LOCAL_TENANT
@@ -26,6 +25,7 @@ from offing.world.tasks import WorldTask, tasks
 from tests.chaos import checker
 from tests.chaos.stage import facts
 from tests.chaos.trial import differences
+from tests.documents import ingest_folder
 from tests.wire.replies import Completion, Reply
 from tests.wire.server import WireServer, scripted
 from tests.workers.conftest import Platform

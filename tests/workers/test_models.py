@@ -7,10 +7,10 @@ from offing.core.model import EngineChoice
 from offing.core.report import Report
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import StepKind
-from offing.services.library import ingest_folder
 from offing.services.runs import RunRequest
 from offing.storage import reports
 from offing.storage.runs import RunRow
+from tests.documents import ingest_folder
 from tests.wire.replies import Completion, Fault, Reply
 from tests.wire.server import WireServer, scripted
 from tests.workers.conftest import Platform

@@ -9,9 +9,9 @@ import pytest
 from offing.core.question import Answer
 from offing.core.run import CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
-from offing.services import library
 from offing.services.questions import answer, asked
 from offing.services.runs import cancel
+from tests.documents import ingest_folder
 from tests.workers.conftest import Platform, Standing
 from tests.workers.plain_runs import answer_of, model_calls, prompts, report_of, started, turns_of
 from tests.workers.plain_scripts import FUNCTIONAL, GRAPHS, PLAYS, REACT, REVIEW, SUPERVISOR, Play, calls, says
@@ -119,7 +119,7 @@ async def test_only_the_latest_checkpoint_of_a_plain_run_is_kept(
 
 async def test_what_our_tools_found_can_be_quoted_and_is_cited(standing: Platform, tmp_path: Path) -> None:
     (tmp_path / "halls.md").write_text("# Halls\n\nThe roof of the old hall was built in 1907 by Ada Lund.\n")
-    await library.ingest_folder(standing.database, standing.tenant, tmp_path)
+    await ingest_folder(standing.database, standing.tenant, tmp_path)
     said = says('The sources say "the old hall was built in 1907". It still stands.')
     lines = {"reader": {"answers": [calls("search_library", query="roof old hall"), said]}}
     run = await started(standing, Play("plain_reader", "How old is the roof?", lines, "", 2).request())

@@ -20,7 +20,6 @@ from offing.core.step import StepKind
 from offing.services import learning, policies, promotion, ratings, tasks, training
 from offing.services.graphs import installed
 from offing.services.learning import Contents, Gate, Wanted
-from offing.services.library import ingest_folder
 from offing.services.promotion import Frozen
 from offing.services.rollouts import ScorerSpec
 from offing.services.runs import RunRequest
@@ -29,6 +28,7 @@ from offing.services.training_gate import Rules, Verdict
 from offing.storage import stretches, views
 from offing.storage.runs import RunRow
 from offing_workers.replay import replayed
+from tests.documents import ingest_folder
 from tests.wire.replies import Completion, Hangup, Reply
 from tests.wire.server import Received, WireServer
 from tests.workers.collecting import Collector, Sql

@@ -16,7 +16,7 @@ import pytest
 from offing.core.run import Budget, RunStatus
 from offing.core.step import Step, StepKind
 from offing.services.graphs import installed
-from offing.services.library import Upload, ingest_uploads
+from offing.services.library import Upload
 from offing.services.runs import RunRequest, submit
 from offing.storage import reports
 from offing.storage.runs import RunRow
@@ -27,6 +27,7 @@ from offing.world.pages import Form
 from offing.world.site import TYPES
 from offing.world.site import Site as WorldSite
 from offing.world.tasks import WorldTask, tasks
+from tests.documents import ingest_uploads
 from tests.web.site import Reply, Site, running
 from tests.workers import surfing
 from tests.workers.conftest import Platform, StartWorker

@@ -9,9 +9,11 @@ from fastapi import Depends, Request
 
 from offing.api.hurried import HurriedHints
 from offing.api.stream_limits import StreamLimits
+from offing.api.uploads import QUEUE_SECONDS, UploadGate
 from offing.bus.hints import BusHints
 from offing.bus.live import LiveBus
 from offing.core.model import EngineChoice
+from offing.library.readers import Readers
 from offing.mcp.catalogue import Catalogue
 from offing.models.discover import default_choice, role_choices
 from offing.sdk import Graph
@@ -37,13 +39,20 @@ class Parts:
     """Engines that the operator set for roles of these names."""
     servers: Catalogue
     """MCP servers that runs may name."""
+    readers: Readers
+    """Read the documents of all uploads."""
+    uploads: UploadGate
 
 
 @asynccontextmanager
 async def assembled(settings: Settings) -> AsyncGenerator[Parts]:
     """Open what a process needs, on the loop that runs it. Raises InvalidInput when an address is not set."""
     app_url, redis_url = app_address(settings), redis_address(settings)
-    async with Database(app_url, most=settings.pool_size) as database, BusHints(redis_url) as hints:
+    async with (
+        Database(app_url, most=settings.pool_size) as database,
+        BusHints(redis_url) as hints,
+        Readers(settings.readers, wait_seconds=QUEUE_SECONDS) as readers,
+    ):
         hurried = HurriedHints(hints)
         installed = graphs.available(settings)
         yield Parts(
@@ -58,6 +67,8 @@ async def assembled(settings: Settings) -> AsyncGenerator[Parts]:
             default_engine=default_choice(),
             role_engines=role_choices(),
             servers=Catalogue(settings.mcp),
+            readers=readers,
+            uploads=UploadGate(),
         )
         await hurried.close()
 

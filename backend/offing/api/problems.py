@@ -37,6 +37,7 @@ REMEDIES = {
     404: "Check the address; the records of other tenants are not shown.",
     405: "See the Allow header.",
     413: "Send less: 1 MB for JSON; 25 MB a file and 256 MB a request for uploads.",
+    429: "Try again in a few seconds.",
     503: "Try again in a few seconds.",
 }
 
@@ -75,7 +76,7 @@ def problem(
         field=field,
         remedy=remedy or REMEDIES.get(status),
     )
-    extra = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Retry-After": "2"} if status == 503 else {}
+    extra = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Retry-After": "2"} if status in (429, 503) else {}
     return Response(
         orjson.dumps(body.model_dump()), status, media_type=MEDIA_TYPE, headers={**extra, **(headers or {})}
     )

@@ -257,9 +257,11 @@ class UploadedOut(Wire):
     """What became of one uploaded file."""
 
     name: str
-    outcome: Literal["added", "unchanged", "replaced", "refused"]
+    outcome: Literal["added", "unchanged", "replaced", "refused", "failed"] = Field(
+        description="`failed`: it was not stored this time, and sending it again can help."
+    )
     source: SourceOut | None
-    problem: str = Field(default="", description="Why it was refused, and what to do.")
+    problem: str = Field(default="", description="Why it was refused or failed, and what to do.")
 
 
 class UploadOut(Wire):

@@ -1,8 +1,11 @@
-"""Uploaded files on their way in: parsed as they arrive, counted, and held on disk, never all in memory."""
+"""Uploaded files on their way in: admitted, parsed as they arrive, counted, and held on disk, never all in memory."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import BinaryIO
 from uuid import UUID
 
 from fastapi import Request
@@ -12,7 +15,8 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from offing.api import wire
 from offing.api.problems import Refusal, printable
 from offing.api.schemas import UploadedOut
-from offing.api.strict import refuse_nul
+from offing.api.strict import UploadRoute, refuse_nul
+from offing.library.readers import Readers
 from offing.services import library
 from offing.services.library import Ingested, Upload, collection_name
 from offing.storage.pool import Database
@@ -22,7 +26,17 @@ MOST_FILE = 25 * 2**20
 
 MOST_FILES = 500
 
-PORTION = 32 * 2**20
+MAX_UPLOADS = 32
+"""Uploads in progress in one process."""
+
+MAX_UPLOADS_OF_TENANT = 16
+"""Uploads in progress of one tenant, so that another one finds room."""
+
+MAX_UPLOAD_BYTES = 1024 * 2**20
+"""Bytes of all uploads in progress, as their requests announce them."""
+
+QUEUE_SECONDS = 300.0
+"""Maximum seconds that one document waits for a reader behind the documents of others."""
 
 FIELDS = frozenset({"files", "collection"})
 """Parts that an upload may have."""
@@ -53,6 +67,42 @@ class _CountingParser(MultiPartParser):
         # One byte more than allowed is written, so that the file's size tells what happened.
         room = max(0, MOST_FILE + 1 - (self._counted - (end - start)))
         super().on_part_data(data, start, min(end, start + room))
+
+
+@dataclass(slots=True)
+class UploadGate:
+    """Counts the uploads in progress and rejects the one that does not fit any more, before its body is read.
+
+    Those that are admitted wait for the document readers in the order of their documents.
+    """
+
+    by_tenant: Counter[UUID] = field(default_factory=Counter[UUID])
+    announced: int = 0
+
+    @contextmanager
+    def admitted(self, tenant: UUID, size: int) -> Generator[None]:
+        """Hold a place for an upload of `size` bytes. Raises Refusal when there is none."""
+        if self.by_tenant[tenant] >= MAX_UPLOADS_OF_TENANT:
+            raise Refusal(429, "too_many_uploads", f"{MAX_UPLOADS_OF_TENANT} uploads are in progress.", WAIT)
+        full = self.by_tenant.total() >= MAX_UPLOADS or self.announced + size > MAX_UPLOAD_BYTES
+        if full and self.by_tenant.total():
+            raise Refusal(503, "too_many_uploads", "Other uploads take up all that this server takes at once.", WAIT)
+        self.by_tenant[tenant] += 1
+        self.announced += size
+        try:
+            yield
+        finally:
+            self.by_tenant[tenant] -= 1
+            self.announced -= size
+
+
+WAIT = "Send it again when the seconds of Retry-After have passed."
+
+
+def announced_size(request: Request) -> int:
+    """Bytes of the body as the request announces them; a body that is sent in chunks counts as the largest allowed."""
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isdigit() else UploadRoute.most_body
 
 
 @asynccontextmanager
@@ -98,26 +148,27 @@ def _collection(form: FormData) -> str:
     return collection_name(str(named[0])) if named else ""
 
 
-async def taken_in(database: Database, tenant: UUID, sent: Sent) -> list[UploadedOut]:
-    """What became of each file, in the order sent. Files are read in portions of at most `PORTION` bytes."""
+async def taken_in(database: Database, readers: Readers, tenant: UUID, sent: Sent) -> list[UploadedOut]:
+    """What became of each file, in the order sent. A name that was sent twice counts once, with its last bytes."""
+    uploads = [_upload(file) for index, file in enumerate(sent.files) if index not in sent.too_large]
+    done = await library.ingest_uploads(database, tenant, uploads, collection=sent.collection, readers=readers)
+    taken = {one.name: one for one in done}
     outcomes: list[UploadedOut] = []
-    portion: list[Upload] = []
-    size = 0
     for index, file in enumerate(sent.files):
         if index in sent.too_large:
             outcomes.append(_too_large(file))
-            continue
-        if portion and size + (file.size or 0) > PORTION:
-            outcomes += await _ingested(database, tenant, portion, sent.collection)
-            portion, size = [], 0
-        portion.append(Upload(file.filename or "", await file.read()))
-        size += file.size or 0
-    return outcomes + (await _ingested(database, tenant, portion, sent.collection) if portion else [])
+        elif (one := taken.pop(library.upload_name(file.filename or "", sent.collection), None)) is not None:
+            outcomes.append(await _outcome(database, tenant, one))
+    return outcomes
 
 
-async def _ingested(database: Database, tenant: UUID, portion: list[Upload], collection: str) -> list[UploadedOut]:
-    done = await library.ingest_uploads(database, tenant, portion, collection=collection)
-    return [await _outcome(database, tenant, one) for one in done]
+def _upload(file: UploadFile) -> Upload:
+    return Upload(file.filename or "", partial(_loaded, file.file), file.size or 0)
+
+
+def _loaded(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 async def _outcome(database: Database, tenant: UUID, one: Ingested) -> UploadedOut:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +22,7 @@ from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, RunStatus
 from offing.core.step import Step
+from offing.library.readers import Readers
 from offing.local.servers import Servers
 from offing.local.stack import working_stack
 from offing.mcp.catalogue import Catalogue
@@ -95,7 +97,7 @@ async def _ask(
     as_json: bool,
 ) -> int:
     async with Database(servers.app_url, most=4) as database, BusHints(servers.redis_url) as hints:
-        collections = [await _take_in(database, folder, progress) for folder in wanted.docs]
+        collections = await _take_in(database, wanted.docs, settings, progress)
         request = RunRequest(
             wanted.question,
             wanted.graph,
@@ -124,10 +126,15 @@ def _scope(wanted: Wanted, collections: list[str]) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value or name == "collections"}
 
 
-async def _take_in(database: Database, folder: Path, progress: Progress) -> str:
-    taken = await ingest_folder(database, LOCAL_TENANT, folder, progress.document)
-    progress.taken_in(taken)
-    return taken.collection
+async def _take_in(database: Database, folders: Sequence[Path], settings: Settings, progress: Progress) -> list[str]:
+    """Take folders in; the names of their collections."""
+    collections: list[str] = []
+    async with Readers(settings.readers) as readers:
+        for folder in folders:
+            taken = await ingest_folder(database, LOCAL_TENANT, folder, progress.document, readers=readers)
+            progress.taken_in(taken)
+            collections.append(taken.collection)
+    return collections
 
 
 async def _follow(database: Database, hints: BusHints, run: RunRow, progress: Progress) -> RunRow:

@@ -79,8 +79,8 @@ class Progress:
         said = ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) or "no documents"
         self._console.print(f"[bold]{safe(taken.collection)}[/bold]  {said}")
         for outcome in taken.files:
-            if outcome.outcome == "refused":
-                self._console.print(f"  [red]refused[/red] {safe(outcome.name)}: {safe(outcome.problem)}")
+            if outcome.outcome in ("refused", "failed"):
+                self._console.print(f"  [red]{outcome.outcome}[/red] {safe(outcome.name)}: {safe(outcome.problem)}")
 
     def step(self, step: Step) -> None:
         """One line of the timeline."""

@@ -17,10 +17,10 @@ import orjson
 from offing.library.digest import digest
 from offing.library.extraction import Refused, extract
 
-MEMORY = 3 * 2**30
-"""Bytes of address space; parsers reserve far more than they use."""
-CPU_SECONDS = 120
-"""Of one file. The parent gives up earlier; this ends a child whose parent was killed."""
+MEMORY = 3 * 2**29
+"""Maximum bytes of address space of one reader."""
+CPU_SECONDS = 60
+"""Maximum seconds of processor time for one file. Exceeding it ends the reader."""
 
 LENGTH = struct.Struct(">I")
 
@@ -34,7 +34,7 @@ def main() -> None:
         if data is None:
             return
         _allow_cpu(CPU_SECONDS)
-        answer = orjson.dumps(prepared(name.decode(), data))
+        answer = orjson.dumps({**prepared(name.decode(), data), "used": _used()})
         sink.write(LENGTH.pack(len(answer)) + answer)
         sink.flush()
 
@@ -67,6 +67,15 @@ def _private_output() -> BinaryIO:
     ours = os.dup(1)
     os.dup2(2, 1)
     return os.fdopen(ours, "wb")
+
+
+def _used() -> int:
+    """Bytes of this process in memory. Where the system does not tell: the most that there have been."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:  # macOS, which counts in bytes
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _limit(what: int, most: int) -> None:

@@ -1,11 +1,12 @@
-"""A few child processes that read documents, and the patience that each file is given.
+"""The pool of child processes that read documents, one pool per process, shared by all its requests and runs.
 
-A file that crashes its reader, or takes too long, is refused by itself; the reader is replaced and the next file finds
-a fresh one. Knows no database.
+A file that crashes its reader or exceeds a limit is rejected alone: the reader is replaced, and the next file gets a
+new one. The number of readers, the memory of each and the number of documents in hand are bounded, so the total is too.
 """
 
 import asyncio
 import os
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Sequence
@@ -15,11 +16,25 @@ from typing import Any, Self
 
 import orjson
 
-from offing.library.child import LENGTH
+from offing.core.errors import Unavailable
+from offing.library.child import CPU_SECONDS, LENGTH, MEMORY
 from offing.library.extraction import Refused
 
-PATIENCE = 60.0
-"""Seconds for one file."""
+PATIENCE = 240.0
+"""Maximum seconds for one file by the clock. Its processor time has a tighter limit, which a busy machine does not
+use up."""
+
+MAX_READERS = 4
+"""Default maximum number of readers in one pool, however many processors the machine has."""
+
+MEMORY_SHARE = 4
+"""By default all readers of a pool together may use at most one part in so many of the machine's memory."""
+
+IN_HAND_PER_READER = 2
+"""Documents between loading and storing, per reader: one is read while another is stored."""
+
+RETIRED_BYTES = 512 * 2**20
+"""A reader whose memory has grown past this ends after the file, because an interpreter gives little of it back."""
 
 COMMAND = (sys.executable, "-P", "-m", "offing.library.child")
 """-P: nothing is imported from the folder that we happen to be in."""
@@ -44,8 +59,15 @@ class Document:
     """Term, ordinals of passages, weights."""
 
 
+class Busy(Exception):
+    """`Busy(seconds)`: no reader became free within so many seconds. The file itself was not looked at."""
+
+    def __str__(self) -> str:
+        return f"All document readers were busy for {self.args[0]:.0f} seconds. Send the file again later."
+
+
 class Reader:
-    """One child process, started when first needed and anew after it died. One file at a time."""
+    """One child process, started when first needed and started anew after it has ended. It reads one file at a time."""
 
     def __init__(self, command: Sequence[str], patience: float) -> None:
         self._command, self._patience = command, patience
@@ -54,18 +76,26 @@ class Reader:
     async def read(self, name: str, data: bytes) -> Document:
         """Text and digest of a file. Raises `Refused`, also when the file crashed the reader or took too long."""
         try:
-            return _document(await asyncio.wait_for(self._exchange(name, data), self._patience))
+            answer = await asyncio.wait_for(self._exchange(name, data), self._patience)
         except TimeoutError:
             await self.close(at_once=True)
-            raise Refused(
-                f"Reading the file took more than {self._patience:.0f} seconds.", "Split it, or save it as plain text."
-            ) from None
+            raise _too_slow(self._patience) from None
         except (asyncio.IncompleteReadError, ConnectionError):
-            await self.close(at_once=True)
-            raise Refused("The file's reader crashed on it.", "Save it anew, or as plain text.") from None
+            raise await self._ended() from None
         except asyncio.CancelledError:
             await self.close(at_once=True)  # in the middle of an exchange: its answer would go to the next file
             raise
+        if answer.pop("used") > RETIRED_BYTES:
+            await self.close()
+        return _document(answer)
+
+    async def _ended(self) -> Refused:
+        """Why the reader ended in the middle of a file."""
+        process = self._process
+        await self.close()
+        if process is not None and process.returncode == -signal.SIGXCPU:
+            return _too_slow(CPU_SECONDS)
+        return Refused("The file's reader crashed on it.", "Save it anew, or as plain text.")
 
     async def _exchange(self, name: str, data: bytes) -> dict[str, Any]:
         process = self._process = await self._started()
@@ -82,9 +112,12 @@ class Reader:
         if self._process is not None and self._process.returncode is None:
             return self._process
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        return await asyncio.create_subprocess_exec(
-            *self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
-        )
+        try:
+            return await asyncio.create_subprocess_exec(
+                *self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
+            )
+        except OSError as error:
+            raise Unavailable(f"A document reader cannot be started: {error.strerror}.") from error
 
     async def close(self, *, at_once: bool = False) -> None:
         """End the process: by the end of its input, or by a signal."""
@@ -102,14 +135,27 @@ class Reader:
 
 
 class Readers:
-    """`async with Readers() as readers: await readers.read(name, data)`, from as many tasks as one likes."""
+    """`async with Readers() as readers: await readers.read(name, data)`, from any number of tasks.
+
+    Tasks get their turn in the order in which they asked.
+    """
 
     def __init__(
-        self, count: int | None = None, *, patience: float = PATIENCE, command: Sequence[str] = COMMAND
+        self,
+        count: int = 0,
+        *,
+        patience: float = PATIENCE,
+        wait_seconds: float | None = None,
+        command: Sequence[str] = COMMAND,
     ) -> None:
-        """`count` None: one for every processor."""
-        self._readers = [Reader(command, patience) for _ in range(count or os.cpu_count() or 1)]
+        """`count`: number of readers. 0 means what fits this machine, see `fitting`. `wait_seconds`: maximum time that
+        a document waits for its turn. `None` means no limit."""
+        self._readers = [Reader(command, patience) for _ in range(count or fitting())]
         self._idle: asyncio.LifoQueue[Reader] = asyncio.LifoQueue()
+        self._wait_seconds = wait_seconds
+        self.at_once = IN_HAND_PER_READER * len(self._readers)
+        """Maximum number of documents in hand."""
+        self._in_hand = asyncio.Semaphore(self.at_once)
 
     async def __aenter__(self) -> Self:
         for reader in self._readers:
@@ -120,18 +166,51 @@ class Readers:
         await asyncio.gather(*(reader.close() for reader in self._readers))
 
     @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[Reader]:
-        """Waits for an idle reader, so that a file's bytes need not be held before its turn has come."""
+    async def turn(self) -> AsyncGenerator["Turn"]:
+        """Wait until a document may be loaded, read and stored. Raises `Busy` when the wait exceeds its limit.
+
+        The turn lasts until the document is stored, so that documents which were read never pile up before a database
+        that stores them more slowly.
+        """
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await self._in_hand.acquire()
+        except TimeoutError:
+            raise Busy(self._wait_seconds) from None
+        try:
+            yield Turn(self._idle)
+        finally:
+            self._in_hand.release()
+
+    async def read(self, name: str, data: bytes) -> Document:
+        """Read one document as `Reader.read` does. Raises `Busy` as `turn` does."""
+        async with self.turn() as turn:
+            return await turn.read(name, data)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The right to have one document in hand."""
+
+    _idle: "asyncio.LifoQueue[Reader]"
+
+    async def read(self, name: str, data: bytes) -> Document:
+        """Read a document by the first reader that is idle. Raises `Refused`."""
         reader = await self._idle.get()
         try:
-            yield reader
+            return await reader.read(name, data)
         finally:
             self._idle.put_nowait(reader)
 
-    async def read(self, name: str, data: bytes) -> Document:
-        """As `Reader.read`, by whichever reader is idle first."""
-        async with self.turn() as reader:
-            return await reader.read(name, data)
+
+def fitting() -> int:
+    """The default number of readers: one per processor, at most `MAX_READERS`, within `MEMORY_SHARE` of the memory."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(os.cpu_count() or 1, MAX_READERS, memory // MEMORY_SHARE // MEMORY))
+
+
+def _too_slow(seconds: float) -> Refused:
+    return Refused(f"Reading the file took more than {seconds:.0f} seconds.", "Split it, or save it as plain text.")
 
 
 def _document(answer: dict[str, Any]) -> Document:

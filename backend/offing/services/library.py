@@ -5,32 +5,37 @@ The only home of what becomes of a file: bytes that are known are never read aga
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 from uuid import UUID
 
 from offing.clock import new_id
-from offing.core.errors import InvalidInput, NotFound
+from offing.core.errors import InvalidInput, NotFound, Unavailable
 from offing.core.tool import Span
 from offing.library import digest
 from offing.library.extraction import MOST_BYTES, Refused
 from offing.library.folder import documents_in
-from offing.library.readers import Document, Readers
+from offing.library.readers import Busy, Document, Readers, Turn
 from offing.library.terms import terms
 from offing.storage import library as rows
 from offing.storage import passages as texts
 from offing.storage import search as ranking
-from offing.storage.library import SourceRow
+from offing.storage.library import KnownText, SourceRow
 from offing.storage.passages import PassageRow, PostingRow
 from offing.storage.pool import Connection, Database
 from offing.storage.search import HitRow
 from offing.tools.tool import FoundPassage, LibraryPort, Window
 
-Outcome = Literal["added", "unchanged", "replaced", "refused"]
+log = logging.getLogger(__name__)
+
+Outcome = Literal["added", "unchanged", "replaced", "refused", "failed"]
+"""`refused`: no text can be had from the file. `failed`: it was not stored this time; sending it again can help."""
+
 Progress = Callable[[int, int, str], None]
 """Called with files done, files in all, and the name of the last one."""
 
@@ -39,6 +44,12 @@ MOST_COLLECTION = 200
 
 MOST_PATH = 1000
 """Maximum number of characters of an uploaded file's path inside its folder."""
+
+STORE_PAUSES = (0.5, 2.0, 5.0)
+"""Seconds between attempts to store a document that Postgres did not answer for."""
+
+MAX_FAILURES = 4
+"""Documents in succession that could not be stored after all attempts; then the rest of a batch is not tried."""
 
 MOST_TERMS = 40
 """Terms of a query that are looked up; the rest of a very long question adds nothing but time."""
@@ -51,9 +62,9 @@ class Ingested:
     name: str
     outcome: Outcome
     source: UUID | None
-    """None: it was refused."""
+    """None: it was refused, or failed."""
     problem: str = ""
-    """Why it was refused, and what to do."""
+    """Why it was refused or failed, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +84,12 @@ class FolderIngested:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file as a person sent it."""
+    """A file as a person sent it. `data`: its bytes, or a function that loads them from where they lie."""
 
     name: str
-    data: bytes
+    data: bytes | Callable[[], bytes]
+    size: int | None = None
+    """Number of bytes. `None`: that of `data`, which are the bytes themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,8 @@ class _Batch:
     total: int
     on_progress: Progress
     outcomes: dict[str, Ingested] = field(default_factory=dict[str, Ingested])
+    failures: int = 0
+    """Documents in succession that could not be stored."""
 
     def settle(self, name: str, outcome: Outcome, source: UUID | None = None, problem: str = "") -> None:
         self.outcomes[name] = Ingested(name, outcome, source, problem)
@@ -135,16 +150,19 @@ def _silent(done: int, total: int, name: str) -> None:
 
 
 async def ingest_folder(
-    db: Database, tenant: UUID, folder: Path, on_progress: Progress = _silent, *, readers: Readers | None = None
+    db: Database, tenant: UUID, folder: Path, on_progress: Progress = _silent, *, readers: Readers
 ) -> FolderIngested:
-    """Take in what is new in a folder. Raises InvalidInput when it cannot be read; single files are refused singly."""
+    """Take in what is new in a folder of any size. Raises InvalidInput when the folder cannot be read.
+
+    A single file that is refused or fails has that as its outcome, and the others are taken in.
+    """
     listing = await asyncio.to_thread(documents_in, folder)
     batch = _Batch(tenant, str(listing.root), len(listing.names), on_progress)
     files = await asyncio.to_thread(_hashed, listing.root, listing.names, batch)
     await _take_in(db, batch, files, readers)
     outcomes = tuple(batch.outcomes[name] for name in listing.names)
     gone = 0
-    if not listing.cut_short:
+    if not listing.cut_short and batch.failures < MAX_FAILURES:
         present = [file.name for file in outcomes if file.outcome != "refused"]
         async with db.transaction(tenant) as connection:
             gone = await rows.mark_gone(connection, tenant, batch.collection, present)
@@ -171,24 +189,32 @@ def _too_large(size: int) -> str:
 
 
 async def ingest_uploads(
-    db: Database, tenant: UUID, uploads: Sequence[Upload], *, collection: str = "", readers: Readers | None = None
+    db: Database, tenant: UUID, uploads: Sequence[Upload], *, collection: str = "", readers: Readers
 ) -> tuple[Ingested, ...]:
     """Ingest files that a person sent, in the order given. A name sent twice counts once, with its last bytes.
 
     `collection`: a name that `collection_name` returned; files of a collection keep their path inside the folder.
     Empty: single files. Raises InvalidInput for a file without a usable name.
     """
-    name_of = _path_in_folder if collection else _safe_name
-    named = {name_of(u.name): u.data for u in uploads}
+    named = {upload_name(u.name, collection): u for u in uploads}
     batch = _Batch(tenant, collection, len(named), _silent)
-    files: list[_File] = []
-    for name, data in named.items():
-        if len(data) > MOST_BYTES:
-            batch.settle(name, "refused", problem=_too_large(len(data)))
-        else:
-            files.append(_File(name, hashlib.sha256(data).digest(), lambda data=data: data))
+    files = await asyncio.to_thread(_hashed_uploads, named, batch)
     await _take_in(db, batch, files, readers)
     return tuple(batch.outcomes[name] for name in named)
+
+
+def _hashed_uploads(named: Mapping[str, Upload], batch: _Batch) -> list[_File]:
+    """The uploads that are not too large; the others are refused at once."""
+    files: list[_File] = []
+    for name, upload in named.items():
+        data = upload.data
+        load = data if callable(data) else partial(bytes, data)
+        size = upload.size if upload.size is not None else len(load())
+        if size > MOST_BYTES:
+            batch.settle(name, "refused", problem=_too_large(size))
+        else:
+            files.append(_File(name, hashlib.sha256(load()).digest(), load))
+    return files
 
 
 def collection_name(text: str) -> str:
@@ -203,6 +229,11 @@ def collection_name(text: str) -> str:
         remedy = f"Send at most {MOST_COLLECTION} printable characters."
         raise InvalidInput("collection", "is not a usable name", remedy)
     return name
+
+
+def upload_name(name: str, collection: str) -> str:
+    """Return the name of an uploaded file in a collection. Raises InvalidInput when nothing usable is left of it."""
+    return _path_in_folder(name) if collection else _safe_name(name)
 
 
 def _safe_name(name: str) -> str:
@@ -227,7 +258,7 @@ def _printable(text: str) -> str:
     return "".join(c for c in text if c.isprintable()).strip()
 
 
-async def _take_in(db: Database, batch: _Batch, files: Sequence[_File], readers: Readers | None) -> None:
+async def _take_in(db: Database, batch: _Batch, files: Sequence[_File], readers: Readers) -> None:
     async with db.transaction(batch.tenant) as connection:
         held = {s.name: s for s in await rows.held_sources(connection, batch.tenant, batch.collection, _names(files))}
         known = await rows.known_texts(connection, batch.tenant, list({f.sha256 for f in files}))
@@ -243,41 +274,75 @@ async def _take_in(db: Database, batch: _Batch, files: Sequence[_File], readers:
         else:
             waiting.setdefault(file.sha256, []).append(file)
     replaced = {s.name for s in held.values()}
-    for sha in [sha for sha in waiting if sha in ready]:
-        async with db.transaction(batch.tenant) as connection:
-            await _put(connection, batch, waiting.pop(sha), ready[sha].id, ready[sha].title, replaced)
-    if waiting:
-        async with _open(readers) as pool:
-            await asyncio.gather(*(_read_in(db, batch, pool, same, replaced) for same in waiting.values()))
+    todo = ((same, ready.get(sha)) for sha, same in waiting.items())
+
+    async def in_turn() -> None:
+        for same, known in todo:
+            await _take_one(db, batch, readers, same, known, replaced)
+
+    # Each task takes the next document when its last one is stored. So a folder of any size waits for the database at
+    # the pace at which that stores, and has no more documents in the readers' queue than a small one.
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(readers.at_once):
+            tasks.create_task(in_turn())
 
 
 def _names(files: Iterable[_File]) -> list[str]:
     return [f.name for f in files]
 
 
-@asynccontextmanager
-async def _open(readers: Readers | None) -> AsyncGenerator[Readers]:
-    if readers is not None:
-        yield readers
-        return
-    async with Readers() as own:
-        yield own
-
-
-async def _read_in(db: Database, batch: _Batch, readers: Readers, same: list[_File], replaced: set[str]) -> None:
-    """Read one document and store it under every name that its bytes have."""
-    file = same[0]
+async def _take_one(
+    db: Database, batch: _Batch, readers: Readers, same: list[_File], known: KnownText | None, replaced: set[str]
+) -> None:
+    """Store one document under every name that its bytes have, read before where its text is not known. Whatever goes
+    wrong with it is its outcome, and nobody else's."""
     try:
-        async with readers.turn() as reader:
-            data = await asyncio.to_thread(file.load)
-            document = await reader.read(file.name, data)
+        if batch.failures >= MAX_FAILURES:
+            raise Unavailable("Postgres did not answer for the documents before it.")
+        if known is not None:
+            return await _stored(db, batch, same, known, replaced)
+        async with readers.turn() as turn:
+            await _stored(db, batch, same, await _read(turn, same[0]), replaced)
     except (Refused, OSError) as refusal:
-        for one in same:
-            batch.settle(one.name, "refused", problem=str(refusal))
-        return
-    async with db.transaction(batch.tenant) as connection:
-        artefact = await kept(connection, batch.tenant, data, document)
-        await _put(connection, batch, same, artefact, document.title, replaced)
+        _settle_all(batch, same, "refused", str(refusal))
+    except (Unavailable, Busy) as error:
+        _settle_all(batch, same, "failed", f"{error} Take it in again; what is stored by now is not read again.")
+    except Exception:  # a fault in one document must not keep the others from being taken in
+        log.exception("a document was not taken in", extra={"document": same[0].name})
+        _settle_all(batch, same, "failed", "Something unforeseen went wrong; it is in the log.")
+
+
+async def _read(turn: Turn, file: _File) -> tuple[bytes, Document]:
+    data = await asyncio.to_thread(file.load)
+    return data, await turn.read(file.name, data)
+
+
+def _settle_all(batch: _Batch, same: Sequence[_File], outcome: Outcome, problem: str) -> None:
+    for file in same:
+        batch.settle(file.name, outcome, problem=problem)
+
+
+async def _stored(
+    db: Database, batch: _Batch, same: list[_File], what: KnownText | tuple[bytes, Document], replaced: set[str]
+) -> None:
+    """Store a document, in as many attempts as `STORE_PAUSES` allows. Raises Unavailable when all have failed."""
+    for pause in (*STORE_PAUSES, None):
+        try:
+            async with db.transaction(batch.tenant) as connection:
+                known = isinstance(what, KnownText)
+                artefact = what.id if known else await kept(connection, batch.tenant, *what)
+                title = what.title if known else what[1].title
+                found = await _put(connection, batch, same, artefact, title, replaced)
+        except Unavailable:
+            if pause is None or batch.failures >= MAX_FAILURES:
+                batch.failures += 1
+                raise
+            await asyncio.sleep(pause)
+        else:
+            batch.failures = 0
+            for one in found:
+                batch.settle(one.name, one.outcome, one.source)
+            return
 
 
 async def kept(connection: Connection, tenant: UUID, data: bytes, document: Document) -> UUID:
@@ -316,7 +381,9 @@ async def _store(connection: Connection, tenant: UUID, new: rows.Artefact, docum
 
 async def _put(
     connection: Connection, batch: _Batch, same: list[_File], artefact: UUID, title: str, replaced: set[str]
-) -> None:
+) -> list[Ingested]:
+    """Let every one of these names stand for a text; what becomes of each once the transaction is committed."""
+    found: list[Ingested] = []
     for file in same:
         source = await rows.put_source(
             connection,
@@ -327,7 +394,8 @@ async def _put(
             title=title or _title_from(file.name),
             artefact=artefact,
         )
-        batch.settle(file.name, "replaced" if file.name in replaced else "added", source)
+        found.append(Ingested(file.name, "replaced" if file.name in replaced else "added", source))
+    return found
 
 
 def _title_from(name: str) -> str:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from offing.clock import new_id
 from offing.library.extraction import Refused as Unreadable
-from offing.library.readers import Document
+from offing.library.readers import Busy, Document
 from offing.services import library
 from offing.services.reach import Reach
 from offing.storage import pages
@@ -66,7 +66,7 @@ class Pages:
         """Why it cannot be read. Empty: it is stored."""
         try:
             document = await self._read(fetched)
-        except Unreadable as refusal:
+        except (Unreadable, Busy) as refusal:
             return str(refusal)
         async with self.database.transaction(self.tenant) as connection:
             artefact = await library.kept(connection, self.tenant, fetched.body, document)

@@ -25,6 +25,9 @@ from offing.web.providers.brave import Brave
 from offing.web.providers.searxng import SearXNG
 from offing.web.providers.tavily import Tavily
 
+READING_SECONDS = 120.0
+"""Maximum seconds that a page waits for the reader, which all runs of a process share."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:
@@ -49,7 +52,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Reach]:
     guard, providers = Guard(resolve, fetch_hosts(settings)), search_engines(settings)
     async with (
         Fetcher(guard, pace=Pace(exempt=guard.hosts)) as web,
-        Readers(1) as readers,
+        Readers(1, wait_seconds=READING_SECONDS) as readers,
         httpx.AsyncClient(follow_redirects=False) as engines,
         Asking(os.environ) as mcp,
         codes(settings) as sandbox,

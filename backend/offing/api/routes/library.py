@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Request
 from offing.api import wire
 from offing.api.auth import Known
 from offing.api.parts import Held
-from offing.api.routes.responses import NO_SOURCE, TOO_LARGE, problems
+from offing.api.routes.responses import NO_SOURCE, UPLOADS, problems
 from offing.api.schemas import CollectionOut, ErasedOut, HitPage, PassageOut, SourceOut, SourcePage, UploadOut
 from offing.api.strict import UploadRoute
-from offing.api.uploads import received, taken_in
+from offing.api.uploads import announced_size, received, taken_in
 from offing.core.errors import InvalidInput
 from offing.services import erasure, library, views
 from offing.services.library import LibraryScope
@@ -72,11 +72,12 @@ async def list_sources(
     return SourcePage(items=[wire.source_out(s) for s in page], next=following, total=total)
 
 
-@router.post("", openapi_extra=UPLOAD, responses=TOO_LARGE)
+@router.post("", openapi_extra=UPLOAD, responses=UPLOADS)
 async def upload(caller: Known, held: Held, request: Request) -> UploadOut:
     """Add documents. Each file has an outcome of its own; bytes already known are not read again."""
-    async with received(request) as sent:
-        return UploadOut(files=await taken_in(held.database, caller.tenant, sent))
+    with held.uploads.admitted(caller.tenant, announced_size(request)):
+        async with received(request) as sent:
+            return UploadOut(files=await taken_in(held.database, held.readers, caller.tenant, sent))
 
 
 @router.get("/collections")

@@ -15,7 +15,7 @@ def problems(**meanings: str) -> Responses:
 OPEN = problems(
     _421="The Host header names another server.",
     _422="Something in the request cannot be used; `field` and `remedy` say what to change.",
-    _503="Postgres did not answer; try again.",
+    _503="Postgres did not answer, or the server is busy; try again after `Retry-After`.",
 )
 """Of every route."""
 
@@ -29,6 +29,10 @@ NO_SOURCE = problems(_404="There is no such source or text.")
 TOO_LARGE = problems(_413="The body is larger than allowed.")
 
 TOO_MANY_STREAMS = problems(_429="The tenant or the key has as many streams and waiting calls open as it may.")
+
+UPLOADS = TOO_LARGE | problems(
+    _429="This tenant has too many uploads in progress; send it again after `Retry-After`.",
+)
 
 ENDED = problems(_409="The run's state does not allow this.")
 

@@ -5606,12 +5606,13 @@ export interface components {
             name: string;
             /**
              * Outcome
+             * @description `failed`: it was not stored this time, and sending it again can help.
              * @enum {string}
              */
-            outcome: "added" | "unchanged" | "replaced" | "refused";
+            outcome: "added" | "unchanged" | "replaced" | "refused" | "failed";
             /**
              * Problem
-             * @description Why it was refused, and what to do.
+             * @description Why it was refused or failed, and what to do.
              * @default
              */
             problem: string;
@@ -5785,7 +5786,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5895,7 +5896,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5974,7 +5975,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6053,7 +6054,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6121,7 +6122,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6196,7 +6197,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6293,7 +6294,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6361,7 +6362,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6445,7 +6446,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6524,7 +6525,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6571,7 +6572,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6693,7 +6694,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6779,7 +6780,16 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description This tenant has too many uploads in progress; send it again after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6847,7 +6857,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6932,7 +6942,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7005,7 +7015,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7084,7 +7094,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7172,7 +7182,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7240,7 +7250,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7308,7 +7318,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7381,7 +7391,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7460,7 +7470,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7561,7 +7571,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7644,7 +7654,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7723,7 +7733,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7824,7 +7834,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7912,7 +7922,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8013,7 +8023,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8115,7 +8125,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8195,7 +8205,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8280,7 +8290,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8359,7 +8369,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8438,7 +8448,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8548,7 +8558,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8627,7 +8637,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8719,7 +8729,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8818,7 +8828,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8902,7 +8912,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8981,7 +8991,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9060,7 +9070,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9143,7 +9153,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9244,7 +9254,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9332,7 +9342,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9411,7 +9421,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9514,7 +9524,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9593,7 +9603,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9685,7 +9695,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9767,7 +9777,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9855,7 +9865,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9939,7 +9949,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10019,7 +10029,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10102,7 +10112,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10193,7 +10203,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10278,7 +10288,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10346,7 +10356,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10412,7 +10422,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10485,7 +10495,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10566,7 +10576,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10645,7 +10655,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10713,7 +10723,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10794,7 +10804,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10865,7 +10875,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10944,7 +10954,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11017,7 +11027,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11098,7 +11108,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11177,7 +11187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11265,7 +11275,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11348,7 +11358,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11433,7 +11443,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11521,7 +11531,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11609,7 +11619,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11706,7 +11716,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11762,7 +11772,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Postgres did not answer; try again. */
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -9,22 +9,30 @@ const OUTCOME: Record<Uploaded["outcome"], string> = {
   unchanged: "already here",
   replaced: "new version",
   refused: "refused",
+  failed: "not added",
 };
 
-/** What became of each file; the refused ones first, with the remedy. */
+/** What became of each file; those that are not in the library first, with the remedy. */
 export function UploadList({ state, onClear }: { state: UploadState; onClear?: () => void }) {
   if (state.empty && !state.busy && state.total === 0) return <NothingToRead />;
   if (state.total === 0 && !state.error) return null;
   const refused = state.results.filter((result) => result.outcome === "refused");
-  const taken = state.results.filter((result) => result.outcome !== "refused");
-  const shown = [...refused, ...taken].slice(0, 8);
+  const failed = state.results.filter((result) => result.outcome === "failed");
+  const taken = state.results.filter((result) => result.outcome !== "refused" && result.outcome !== "failed");
+  const shown = [...failed, ...refused, ...taken].slice(0, 8);
   const more = state.results.length - shown.length;
   return (
     <div className="uploads">
       <p className="uploads-head" role="status">
         {state.busy
           ? `Reading ${counted(state.total, "document")}: ${state.done} done`
-          : `${counted(taken.length, "document")} ready${refused.length ? `, ${refused.length} refused` : ""}`}
+          : [
+              `${counted(taken.length, "document")} ready`,
+              refused.length > 0 && `${refused.length} refused`,
+              failed.length > 0 && `${failed.length} not added`,
+            ]
+              .filter(Boolean)
+              .join(", ")}
         {onClear && !state.busy && (
           <button type="button" className="btn plain small" onClick={onClear}>
             Clear

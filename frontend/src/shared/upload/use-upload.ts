@@ -1,14 +1,13 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
-import { type Uploaded, uploadFiles } from "../api/library";
 import { forgetDraft, readDraft, storeDraft } from "../ui/drafts";
 import { batches, type Picked } from "./read-drop";
+import { failed, sendGroup, type UploadResult } from "./send-group";
 
-/** The outcome of one file. */
-export interface UploadResult extends Pick<Uploaded, "name" | "outcome" | "problem"> {
-  /** `null` means that the file was refused. */
-  source: { id: string; collection: string } | null;
-}
+export type { UploadResult } from "./send-group";
+
+/** Requests in succession that failed; then the rest is not sent. */
+const MAX_FAILURES = 2;
 
 export interface UploadState {
   /** Files handed in so far, and how many of them the server has answered for. */
@@ -28,11 +27,7 @@ function restored(draft: string | null): UploadState {
   return { ...NOTHING, results, total: results.length, done: results.length };
 }
 
-function resultOf({ name, outcome, problem, source }: Uploaded): UploadResult {
-  return { name, outcome, problem, source: source && { id: source.id, collection: source.collection } };
-}
-
-/** Sends files a handful at a time and keeps the outcome of each. `draft`: the name under which a reload finds them. */
+/** Sends files a handful at a time and keeps the outcome of each; a request that fails does not end the others. `draft`: the name under which a reload finds them. */
 export function useUpload(draft: string | null = null) {
   const client = useQueryClient();
   const [state, setState] = useState(() => restored(draft));
@@ -44,9 +39,14 @@ export function useUpload(draft: string | null = null) {
         const picked = await picking;
         const total = picked.reduce((sum, { files }) => sum + files.length, 0);
         setState((was) => ({ ...was, total: was.total + total, empty: total === 0 }));
+        let failures = 0;
         for (const { folder, files } of picked) {
           for (const group of batches(files)) {
-            const sent = (await uploadFiles(group, folder || collection)).files.map(resultOf);
+            const sent =
+              failures < MAX_FAILURES
+                ? await sendGroup(group, folder || collection)
+                : failed(group, "It was not sent, because those before it could not be. Add it again later.");
+            failures = sent.every((one) => one.outcome === "failed") ? failures + 1 : 0;
             setState((was) => {
               const results = [...was.results, ...sent];
               if (draft !== null) storeDraft(draft, results);
