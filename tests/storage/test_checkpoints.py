@@ -1,6 +1,7 @@
 """The fenced saver: it saves for the owner, keeps one checkpoint a turn, and never runs what it reads."""
 
 import contextlib
+from enum import StrEnum
 
 import pytest
 from langchain_core.runnables import RunnableConfig
@@ -116,6 +117,25 @@ def test_a_forged_checkpoint_is_never_executed(blob: tuple[str, bytes], monkeypa
     with contextlib.suppress(ValueError, NotImplementedError, TypeError):
         serializer().loads_typed(blob)
     assert ran == []
+
+
+class Color(StrEnum):
+    RED = "red"
+
+
+class Tone(StrEnum):
+    LOW = "low"
+
+
+def test_enumerations_are_stored_as_their_values_but_for_those_of_a_graphs_content() -> None:
+    state = {"stop": Color.RED, Color.RED: [[Color.RED, 1], {"deep": Color.RED}], "tone": Tone.LOW, "list": ["red"]}
+    strict = serializer((Tone,))
+    found = strict.loads_typed(strict.dumps_typed(state))
+    assert found == state
+    assert {type(found["stop"]), type(found["red"][0][0]), type(found["red"][1]["deep"])} == {str}
+    assert all(type(key) is str for key in found)
+    assert type(found["tone"]) is Tone
+    assert state["stop"] is Color.RED, "the state itself is left alone"
 
 
 async def written(pool: Database, fence: Fence, *writes: tuple[str, object]) -> list[tuple[str, object]]:

@@ -23,13 +23,13 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     get_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 from langgraph.types import Interrupt
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import Fenced, StateTooLarge
 from offing.core.run import Fence
+from offing.storage.plain_state import PlainStateSerializer
 from offing.storage.pool import Connection, Database
 
 LIMIT = 256 * 1024
@@ -142,11 +142,9 @@ class Position:
     superstep: int
 
 
-def serializer(types: Sequence[type] = ()) -> JsonPlusSerializer:
+def serializer(types: Sequence[type] = ()) -> PlainStateSerializer:
     """msgpack with no types but plain data, LangGraph's own and `types`; a stored blob can never name code to run."""
-    return JsonPlusSerializer(
-        pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=tuple(types) or None
-    )
+    return PlainStateSerializer(types)
 
 
 class FencedSaver(BaseCheckpointSaver[str]):
