@@ -39,7 +39,8 @@ setup: $(READY) $(PAGE) ## make the environment in .venv and build the page
 up: setup ## start everything and print a login link; Ctrl-C stops it
 	@exec $(VENV)/bin/offing up
 
-test: $(READY) $(TRAIN_READY) $(NODE_READY) $(PAGE) ## run every test on private servers; T=path narrows
+test: $(READY) $(TRAIN_READY) $(NODE_READY) $(PAGE) ## install what the tests need and run them on private servers; T=path narrows
+	@[ -n "$(T)$(SKIP_MISSING)" ] || tests/install-programs
 	@echo "› testing the backend"
 	@$(VENV)/bin/pytest $(or $(T),-n $(PROCESSES))
 	@if [ -n "$(NODE_READY)" ] && [ -z "$(T)" ]; then echo "› testing the page"; cd frontend && npm test; fi

@@ -44,9 +44,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Tests never touch the servers or the home that the environment names."""
+    """Tests never touch the servers or the home that the environment names. They may be told of another browser."""
     for name in [n for n in os.environ if n in ("DATABASE_URL", "REDIS_URL") or n.startswith("OFFING_")]:
-        del os.environ[name]
+        if name != "OFFING_CHROMIUM":
+            del os.environ[name]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.conftest import Offing
 from tests.e2e.training import database_of, under_way, until_told
+from tests.programs import unavailable
 from tests.wire.policies import Policies, says
 from tests.wire.server import WireServer
 
@@ -19,17 +20,11 @@ ROOT = Path(__file__).parents[2]
 CHROMIUM = Path(os.environ.get("OFFING_CHROMIUM", "/usr/bin/chromium"))
 
 
-def required(what: Path, remedy: str) -> None:
-    """CI has everything; elsewhere a missing browser is said, not failed."""
-    if not what.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"{what} is missing. {remedy}")
-        pytest.skip(f"{what} is missing. {remedy}")
-
-
 def browser_is_here() -> None:
-    required(CHROMIUM, "Install Debian's chromium, or set OFFING_CHROMIUM.")
-    required(ROOT / "frontend/dist/index.html", "Run `make setup`, which builds the page.")
+    if not CHROMIUM.exists():
+        unavailable(f"{CHROMIUM} is not installed", "Install Debian's chromium, or set OFFING_CHROMIUM.")
+    if not (ROOT / "frontend/dist/index.html").exists():
+        unavailable("The built page is not there", "Run `make setup`, which builds it.")
 
 
 FLOWS = ("agentflow", "iterresearch", "memact", "hiper")

@@ -21,7 +21,8 @@ from offing.local import local_servers
 from offing.resources import migrations_dir
 from offing.settings import Settings
 from offing.storage.migrate import migrate
-from tests.local.processes import NOBODY, as_nobody, eventually, missing, servers_of
+from tests.local.processes import NOBODY, as_nobody, eventually, servers_of
+from tests.programs import unavailable
 
 PASSWORD = "p@ss/word"
 AS_A_URL_HAS_IT = "p%40ss%2Fword"
@@ -56,9 +57,9 @@ def _free_port() -> int:
 
 @contextmanager
 def _postgres() -> Generator[str]:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    found = sorted(Path(os.environ.get("POSTGRES_FOLDER", "/usr/lib/postgresql")).glob("*/bin"))
     if not found:
-        missing("Debian's postgresql is not installed")
+        unavailable("Debian's postgresql is not installed")
     data = Path(tempfile.mkdtemp(prefix="offing-outside-"))
     (data / "password").write_text(PASSWORD)
     if os.geteuid() == 0:
@@ -92,7 +93,7 @@ def _postgres() -> Generator[str]:
 def _redis(folder: Path) -> Generator[str]:
     program = shutil.which("redis-server")
     if program is None:
-        missing("Debian's redis-server is not installed")
+        unavailable("Debian's redis-server is not installed")
     port = _free_port()
     options = ["--port", str(port), "--bind", "127.0.0.1", "--requirepass", "secret", "--save", "", "--dir", folder]
     server = subprocess.Popen([str(program), *options], stdout=subprocess.DEVNULL)

@@ -1,6 +1,5 @@
-"""The drivers on this machine. Where one cannot run, its tests are skipped and say why; on a CI machine they fail."""
+"""The drivers on this machine. If one cannot run, its tests fail and say why. `SKIP_MISSING=1` skips them instead."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from offing.sandbox.drivers.wasi import Wasi
 from offing.sandbox.probe import Bait
 from offing.sandbox.sandbox import CannotRun, Code, Sandbox
 from offing.sandbox.self_test import baited
+from tests.programs import unavailable
 
 _known: dict[str, str] = {}
 """Why a driver cannot run here. Empty: it can."""
@@ -51,7 +51,7 @@ async def _usable(sandbox: Sandbox) -> Sandbox:
         except CannotRun as refused:
             _known[sandbox.name] = refused.reason
     if why := _known[sandbox.name]:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{sandbox.name} cannot run here: {why}")
+        unavailable(f"{sandbox.name} cannot run here: {why}")
     return sandbox
 
 

@@ -30,9 +30,10 @@ def test_the_commands_of_a_document_exist(document: Path) -> None:
     assert problems == []
 
 
-def test_the_readme_shows_both_ways_to_begin() -> None:
+def test_the_readme_shows_both_ways_to_begin_and_the_command_that_runs_the_tests() -> None:
     shown = [" ".join(words) for words in command_lines((ROOT / "README.md").read_text(encoding="utf-8"))]
     assert "make up" in shown
+    assert "make test" in shown
     assert any(line.startswith("offing ask ") and "--docs" in line for line in shown)
 
 
