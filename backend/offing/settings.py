@@ -70,6 +70,11 @@ class Settings(BaseSettings):
     """Runs that one worker process advances at once."""
     pool_size: Annotated[int, Field(ge=2)] = 16
     """Database connections of one process, the heartbeat's own not counted."""
+    connections: Annotated[int, Field(ge=10)] = 1000
+    """OFFING_CONNECTIONS: the maximum number of connections that an API process has open."""
+    unfinished_requests: Annotated[int, Field(ge=10)] = 100
+    """OFFING_UNFINISHED_REQUESTS: the maximum number of connections of one address whose request has not arrived whole.
+    Behind a proxy all have the proxy's address."""
     streams_per_tenant: Annotated[int, Field(ge=1)] = 200
     """OFFING_STREAMS_PER_TENANT: the maximum number of event streams and waiting calls that a tenant has open at one
     API process."""

@@ -9,11 +9,10 @@ from uuid import UUID
 import httpx
 import psycopg
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from pydantic import SecretStr
 
-from offing.api.__main__ import Server
+from offing.api.__main__ import Server, server_config
 from offing.api.app import create_app
 from offing.clock import new_id
 from offing.services import access
@@ -70,7 +69,7 @@ def other_tenant(owner_url: str) -> UUID:
 @asynccontextmanager
 async def serving(app: FastAPI, settings: Settings) -> AsyncGenerator[str]:
     """The app on a free port; its base address."""
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="on")
+    config = server_config(app, settings)
     server = Server(config, app, None)
     server.capture_signals = _no_signals  # pyright: ignore[reportAttributeAccessIssue]
     task = asyncio.create_task(server.serve())

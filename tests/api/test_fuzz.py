@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 import schemathesis
 import schemathesis.checks
-import uvicorn
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -19,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from offing.api.__main__ import Server
+from offing.api.__main__ import Server, server_config
 from offing.api.app import create_app
 from offing.bus.hints import BusHints
 from offing.services import access
@@ -44,7 +43,7 @@ CHECKS = [
 @contextmanager
 def in_a_thread(settings: Settings) -> Generator[tuple[str, dict[str, object]]]:
     app = create_app(settings)
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False)
+    config = server_config(app, settings)
     server = Server(config, app, None)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -18,9 +18,13 @@ import torch
 import uvicorn
 
 from offing.core.errors import Conflict, InvalidInput
+from offing.http_server import ClientLimits, Clients, protocol_for
 from offing_engine.app import App
 from offing_engine.folder import is_adapter, version_name
 from offing_engine.scheduler import Engine, Limits
+
+CONNECTIONS = ClientLimits(connections=4000, half_open=4000)
+"""Workers ask for many answers at once, and on a unix socket all of them have one address."""
 
 DRAIN_SECONDS = 25
 
@@ -72,6 +76,8 @@ def serve(serving: Serving) -> int:
         app = App(engine, None if serving.unix else serving.token)
         config = uvicorn.Config(
             app,  # pyright: ignore[reportArgumentType]
+            http=protocol_for(Clients(CONNECTIONS)),  # pyright: ignore[reportArgumentType]
+            ws="none",
             log_config=None,
             access_log=False,
             server_header=False,

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +14,15 @@ from fastapi import FastAPI
 from offing.api.app import create_app
 from offing.api.guard import is_loopback
 from offing.core.errors import InvalidInput, OffingError
+from offing.http_server import ClientLimits, Clients, protocol_for
 from offing.settings import Settings, load_settings
 from offing.telemetry.logs import setup_logs
 from offing.telemetry.tracing import setup_tracing, shutdown_tracing
 
 STOP_SECONDS = 5
+
+SPARE_FILES = 256
+"""Open files besides connections: the database's, Redis's, libraries, documents that are being taken in."""
 
 
 class Server(uvicorn.Server):
@@ -58,17 +63,34 @@ def serve(settings: Settings, environment: Mapping[str, str]) -> None:
     hosts = environment.get("OFFING_ALLOWED_HOSTS", "").split(",")
     ready_file = environment.get("OFFING_READY_FILE")
     app = create_app(settings, hosts=hosts)
-    config = uvicorn.Config(
+    allow_files(settings.connections + SPARE_FILES)
+    Server(server_config(app, settings), app, Path(ready_file) if ready_file else None).run()
+
+
+def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """Return how `app` is served: strict requests, time limits, and a limited number of connections."""
+    limits = ClientLimits(connections=settings.connections, half_open=settings.unfinished_requests)
+    return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
+        http=protocol_for(Clients(limits)),  # pyright: ignore[reportArgumentType]
+        ws="none",
+        lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=STOP_SECONDS,
     )
-    Server(config, app, Path(ready_file) if ready_file else None).run()
+
+
+def allow_files(wanted: int) -> None:
+    """Raise this process's limit on open files to `wanted`, or as far as it may be raised."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def main() -> int:
