@@ -5,7 +5,7 @@ import json
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -44,7 +44,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def connected(api: Api) -> Iterator[socket.socket]:
+def connected(api: Api) -> Generator[socket.socket]:
     host, port = api.base.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as client:
         yield client
