@@ -128,6 +128,45 @@ async def test_a_message_that_cannot_be_read_is_a_reason_to_look(redis_url: str)
         assert isinstance(await anext(follower), NewSteps)
 
 
+MALFORMED_LIVE = {
+    "a seq that is text": b'{"steps": [["1", "note", "t", "l", "d", true, null, 0, 0, "2026-01-01T00:00:00+00:00"]]}',
+    "a title that is a list": b'{"steps": [[1, "note", [], "l", "d", true, null, 0, 0, "2026-01-01T00:00:00+00:00"]]}',
+    "words that are a number": b'{"doing": {"text": 7, "since": "2026-01-01T00:00:00+00:00"}}',
+    "a time without an offset": b'{"doing": {"text": "x", "since": "2026-01-01T00:00:00"}}',
+    "a number": b"7",
+    "bytes": b"\xff\xfe\x00",
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED_LIVE)
+async def test_an_update_with_fields_of_other_types_reaches_no_watcher(redis_url: str, name: str) -> None:
+    async with LiveBus(redis_url) as bus, bus.follow(TENANT, [RUN]) as follower:
+        await until(follower, lambda n: isinstance(n, Look))
+        await bus._redis.publish(f"offing:live:{TENANT}:{RUN}", MALFORMED_LIVE[name])  # pyright: ignore[reportPrivateUsage]
+        assert isinstance(await anext(follower), Look)
+        await bus.steps(TENANT, RUN, [a_step(1)])
+        assert isinstance(await anext(follower), NewSteps)
+
+
+@pytest.mark.parametrize("content", [b"no JSON", b"[1]", b'{"text": 1, "since": "now"}', b"\xff"])
+async def test_what_a_run_does_is_unknown_where_something_else_is_stored(redis_url: str, content: bytes) -> None:
+    async with LiveBus(redis_url) as bus:
+        await bus._redis.set(f"offing:doing:{TENANT}:{RUN}", content)  # pyright: ignore[reportPrivateUsage]
+        assert await bus.now(TENANT, RUN) is None
+        await bus.doing(TENANT, RUN, "reading")
+        assert (known := await bus.now(TENANT, RUN)) is not None
+        assert known.text == "reading"
+
+
+async def test_what_a_run_does_is_unknown_where_a_key_has_another_type(redis_url: str) -> None:
+    async with LiveBus(redis_url) as bus:
+        await bus._redis.delete(key := f"offing:doing:{TENANT}:{RUN}")  # pyright: ignore[reportPrivateUsage]
+        await bus._redis.lpush(key, "x")  # pyright: ignore
+        assert await bus.now(TENANT, RUN) is None
+        assert bus.faults == 0
+        await bus._redis.delete(key)  # pyright: ignore[reportPrivateUsage]
+
+
 async def test_followers_survive_the_death_of_redis_and_hear_again_from_the_next_one(valkey: Valkey) -> None:
     async with LiveBus(valkey.url) as bus, bus.follow(TENANT, [RUN]) as follower:
         await bus.steps(TENANT, RUN, [a_step(1)])

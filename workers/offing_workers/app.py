@@ -17,6 +17,7 @@ from celery import Celery
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
+from offing.bus.broker import use_transport
 from offing.bus.wake import ADVANCE, QUEUE, broker_url, transport_options
 from offing.settings import Settings, app_address, load_settings, redis_address
 from offing.telemetry.logs import setup_logs
@@ -33,6 +34,7 @@ hand does; these leave some megabytes lying for a while."""
 
 def celery_app(redis_url: str) -> Celery:
     """The app of this process."""
+    use_transport()
     app = Celery("offing", broker=broker_url(redis_url))
     app.conf.update(
         broker_transport_options=transport_options(),

@@ -24,9 +24,10 @@ from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
+from offing.bus.skipping import SkippedMessages
 from offing.core.step import Step, StepKind
 
 PUBLISH_SECONDS = 0.5
@@ -50,6 +51,9 @@ MOST_STEPS = 64
 """Steps of one notice; more become a `Look`."""
 
 FAULTS = (RedisError, OSError, TimeoutError)
+
+MALFORMED = (ValueError, KeyError, TypeError)
+"""What reading a message that is none of ours raises."""
 
 log = structlog.get_logger()
 
@@ -135,6 +139,7 @@ class LiveBus:
         self._failing = False
         self.closing = False
         """True: this process stops; followers should let go."""
+        self._skipped = SkippedMessages("live updates")
         self.faults = 0
         """Times that Redis failed this process."""
 
@@ -193,9 +198,16 @@ class LiveBus:
             return None
         try:
             stored: Any = await self._redis.get(_key(tenant, run))
-            return _doing(orjson.loads(stored)) if stored else None
+        except ResponseError as error:  # a key of another type
+            self._skipped.skip(str(error), _key(tenant, run))
+            return None
         except FAULTS as error:
             self._failed("read", error)
+            return None
+        try:
+            return _doing(orjson.loads(stored)) if stored else None
+        except MALFORMED:
+            self._skipped.skip("not what a run does", stored)
             return None
 
     async def answers(self) -> bool:
@@ -328,8 +340,13 @@ class LiveBus:
             elif channel in self._followers:
                 self._confirmed.setdefault(channel, asyncio.Event()).set()
             return
+        try:
+            notice = _notice(UUID(channel.rpartition(":")[2]), message["data"])
+        except MALFORMED:  # by another version, or by nobody of ours
+            self._skipped.skip("no notice of a run", message["data"])
+            notice = Look()
         for follower in self._followers.get(channel, ()):
-            follower.offer(_notice(UUID(channel.rpartition(":")[2]), message["data"]))
+            follower.offer(notice)
 
     def _look_all(self) -> None:
         """The subscription came or went: something may have been missed, and the time between looks changed."""
@@ -380,6 +397,9 @@ def _slim(step: Step) -> list[Any]:
 
 def _step(told: list[Any]) -> Step:
     seq, kind, title, label, detail, ok, ms, tokens, turn, at = told
+    numbers, texts = (seq, tokens, turn, 0 if ms is None else ms), (title, label, detail)
+    if any(type(n) is not int for n in numbers) or not all(isinstance(t, str) for t in texts) or type(ok) is not bool:
+        raise TypeError("a step with fields of other types")
     return Step(
         seq=seq, kind=StepKind(kind), title=title, payload={}, label=label, detail=detail, ok=ok, ms=ms, tokens=tokens,
         turn=turn, at=datetime.fromisoformat(at), fence=0,
@@ -387,16 +407,18 @@ def _step(told: list[Any]) -> Step:
 
 
 def _doing(told: dict[str, Any] | None) -> Doing | None:
-    return None if told is None else Doing(told["text"], datetime.fromisoformat(told["since"]))
+    if told is None:
+        return None
+    text, since = told["text"], datetime.fromisoformat(told["since"])
+    if not isinstance(text, str) or since.tzinfo is None:
+        raise TypeError("what a run does is text, and its time has an offset")
+    return Doing(text, since)
 
 
 def _notice(run: UUID, data: bytes) -> Notice:
-    """A message as a notice; one that this version cannot read is a reason to look."""
-    try:
-        told = orjson.loads(data)
-        if "doing" in told:
-            return NowDoing(run, _doing(told["doing"]))
-        steps = tuple(_step(s) for s in told["steps"])
-    except (ValueError, KeyError, TypeError):
-        return Look()
+    """A message as a notice. Raises one of MALFORMED."""
+    told = orjson.loads(data)
+    if "doing" in told:
+        return NowDoing(run, _doing(told["doing"]))
+    steps = tuple(_step(s) for s in told["steps"])
     return NewSteps(run, steps) if steps else Look()

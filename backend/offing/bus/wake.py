@@ -43,7 +43,6 @@ def transport_options() -> dict[str, Any]:
         "socket_timeout": 10,
         "socket_keepalive": True,
         "health_check_interval": 10,
-        "visibility_timeout": 600,
     }
 
 
@@ -57,6 +56,9 @@ class CeleryWake:
     def __init__(self, redis_url: str) -> None:
         from celery import Celery
 
+        from offing.bus.broker import use_transport
+
+        use_transport()
         self._app = Celery("offing", broker=broker_url(redis_url), set_as_current=False)
         self._app.conf.update(
             broker_transport_options=transport_options() | AT_ONCE,

@@ -1,0 +1,67 @@
+"""What a Celery message of ours looks like on the Redis list. Pure; anything else is not passed on to Celery."""
+
+import base64
+from typing import Any, cast
+from uuid import UUID
+
+import orjson
+
+MAX_MESSAGE_BYTES = 64 * 1024
+"""Ours have about one kilobyte."""
+
+UNUSED_HEADERS = ("eta", "expires", "group", "compression", "stamps", "retries", "chord")
+"""Features of Celery that ours never use: a message that is to wait or to expire would be somebody else's."""
+
+
+def find_defect(raw: bytes, task: str) -> str | None:
+    """Why a message cannot be one of ours for `task`. None: it can."""
+    if len(raw) > MAX_MESSAGE_BYTES:
+        return f"longer than {MAX_MESSAGE_BYTES} bytes"
+    try:
+        message: object = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return "not JSON"
+    if not isinstance(message, dict):
+        return "not a JSON object"
+    fields = cast(dict[str, Any], message)
+    return _envelope_defect(fields, task) or _body_defect(fields)
+
+
+def _envelope_defect(message: dict[str, Any], task: str) -> str | None:
+    headers, properties = message.get("headers"), message.get("properties")
+    if not isinstance(headers, dict) or not isinstance(properties, dict):
+        return "no headers or properties"
+    named, delivery = cast(dict[str, Any], headers), cast(dict[str, Any], properties)
+    if named.get("task") != task:
+        return "another task"
+    if not isinstance(named.get("id"), str) or any(named.get(name) for name in UNUSED_HEADERS):
+        return "headers that are never sent"
+    where = delivery.get("delivery_info")
+    if not isinstance(where, dict) or not isinstance(delivery.get("delivery_tag"), str):
+        return "no delivery tag"
+    if (message.get("content-type"), message.get("content-encoding")) != ("application/json", "utf-8"):
+        return "another content type or encoding"
+    return None if delivery.get("body_encoding") == "base64" else "another body encoding"
+
+
+def _body_defect(message: dict[str, Any]) -> str | None:
+    """The body is [arguments, named arguments, options], and arguments are ids of runs."""
+    try:
+        body: object = orjson.loads(base64.b64decode(message["body"], validate=True))
+    except (KeyError, TypeError, ValueError):
+        return "a body that is not JSON in base64"
+    if not isinstance(body, list) or len(parts := cast(list[Any], body)) != 3:
+        return "a body of another shape"
+    arguments, named, options = parts
+    if not isinstance(arguments, list) or not isinstance(options, dict):
+        return "a body of another shape"
+    if named or not all(map(_is_id, cast(list[Any], arguments))):
+        return "arguments that are not ids of runs"
+    return None
+
+
+def _is_id(value: object) -> bool:
+    try:
+        return isinstance(value, str) and str(UUID(value)) == value
+    except ValueError:
+        return False
