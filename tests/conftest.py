@@ -23,6 +23,7 @@ from offing.local import Servers, local_servers
 from offing.local.datadir import Lock, prepare
 from offing.local.servers import addresses, running_servers, take_part
 from offing.local.supervisor import Supervisor
+from offing.models.accepted import SERVERS
 from offing.settings import Settings
 
 _serial = count(1)
@@ -43,11 +44,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
-    """Tests never touch the servers or the home that the environment names. They may be told of another browser."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests never touch the servers or the home that the environment names. They may be told of another browser.
+
+    Which model servers are accepted stands in a file of the test process's own, for whatever it starts.
+    """
     for name in [n for n in os.environ if n in ("DATABASE_URL", "REDIS_URL") or n.startswith("OFFING_")]:
         if name != "OFFING_CHROMIUM":
             del os.environ[name]
+    folder = tempfile.TemporaryDirectory(prefix="offing-accepted-")
+    config.add_cleanup(folder.cleanup)
+    os.environ[SERVERS] = str(Path(folder.name, "engine-servers"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,10 +1,12 @@
 """Submitting, reading, listing and steering runs over HTTP."""
 
 import asyncio
+import os
 from uuid import uuid4
 
 from offing.core.run import RunStatus
 from offing.core.step import StepDraft, StepKind
+from offing.models.accepted import accept
 from tests.api.conftest import Api
 
 
@@ -72,6 +74,9 @@ async def test_a_run_may_not_send_the_providers_key_to_a_server_elsewhere(api: A
 
     for base in (
         "https://evil.example/v1",
+        "http://127.0.0.1:11434/v1",
+        "http://localhost:8000",
+        "http://10.0.0.5:8000/v1",
         "http://169.254.169.254/",
         "ftp://localhost",
         "http://localhost@evil.example",
@@ -80,7 +85,23 @@ async def test_a_run_may_not_send_the_providers_key_to_a_server_elsewhere(api: A
         refused = await api.http.post("/api/v1/runs", json=body(base))
         assert refused.status_code == 422, base
         assert refused.json()["field"] == "engines.speaker.api_base"
+        assert "offing engine accept" in refused.json()["remedy"]
+    accept(os.environ, "http://127.0.0.1:11434")
     assert (await api.http.post("/api/v1/runs", json=body("http://127.0.0.1:11434/v1"))).status_code == 201
+
+
+async def test_a_server_on_this_machine_that_a_model_s_name_means_is_refused_until_it_is_accepted(api: Api) -> None:
+    engine = {"engine": "litellm", "model": "lm_studio/qwen3"}
+    body = {"question": "Why is the sea salt?", "graph": "quiet", "engines": {"speaker": engine}}
+    refused = await api.http.post("/api/v1/runs", json=body)
+    assert (refused.status_code, refused.json()["field"]) == (422, "engines.speaker.model")
+    assert "offing engine accept http://127.0.0.1:1234/v1" in refused.json()["remedy"]
+    tasks = {"items": [{"question": "Why is the sea salt?"}]}
+    wanted = {"graph": "quiet", "tasks": tasks, "group_size": 1, "engines": {"speaker": engine}}
+    batch = await api.http.post("/api/v1/batches", json=wanted)
+    assert (batch.status_code, batch.json()["field"]) == (422, "engines.speaker.model")
+    accept(os.environ, "http://127.0.0.1:1234")
+    assert (await api.http.post("/api/v1/runs", json=body)).status_code == 201
 
 
 async def test_a_follow_up_needs_a_thread_of_ones_own(api: Api) -> None:

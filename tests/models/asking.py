@@ -1,5 +1,6 @@
 """Builders for role calls: a verifier's role, a budget that keeps its books, and an engine whose waits take no time."""
 
+import os
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 from offing.core.model import Answer, EngineChoice, EngineFailure, Message, Usage
 from offing.core.run import StopReason
 from offing.core.step import StepKind
+from offing.models.accepted import SERVERS
 from offing.models.engine import Engine, RoleRequest
 from offing.models.litellm_engine import LitellmEngine
 from offing.models.retry import RetryPolicy
@@ -90,12 +92,21 @@ class Time:
         return self.now
 
 
+def accepting() -> dict[str, str]:
+    """The environment that names the file of accepted servers, and nothing else."""
+    return {SERVERS: os.environ[SERVERS]}
+
+
 def litellm_engine(
     time: Time | None = None, *, draw: float = 0.5, env: dict[str, str] | None = None, policy: RetryPolicy | None = None
 ) -> LitellmEngine:
     time = time or Time()
     return LitellmEngine(
-        env=env or {}, policy=policy or RetryPolicy(), sleep=time.sleep, draw=lambda: draw, clock=time.clock
+        env=accepting() | (env or {}),
+        policy=policy or RetryPolicy(),
+        sleep=time.sleep,
+        draw=lambda: draw,
+        clock=time.clock,
     )
 
 

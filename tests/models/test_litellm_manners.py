@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
+from offing.models.accepted import SERVERS
 from offing.models.litellm_client import SELF_HOSTED, price
 from tests.models.asking import GOOD, Question, answered, choice, litellm_engine, request
 from tests.wire import Completion, Fault, Tokens, WireServer, scripted
@@ -44,6 +45,7 @@ def test_importing_and_calling_reaches_nobody_but_the_provider_and_prints_no_pro
         "PYTHONPATH": ":".join([*filter(None, sys.path), "."]),
         "PATH": os.environ["PATH"],
         "HOME": os.environ["HOME"],
+        SERVERS: os.environ[SERVERS],
     }
     done = subprocess.run([sys.executable, "-c", ALONE], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

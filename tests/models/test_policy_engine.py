@@ -13,14 +13,16 @@ from offing.core.tokens import SpanKind, TextSpan
 from offing.models.policy_engine import PolicyEngine
 from offing.sdk.form import Form
 from offing.storage.token_columns import refuse_broken
-from tests.models.asking import GOOD, VERIFIER, Ledger, Question, Time, Verdict, answered, failed, request
+from tests.models.asking import GOOD, VERIFIER, Ledger, Question, Time, Verdict, accepting, answered, failed, request
 from tests.wire import Completion, Fault, Hangup, Malformed, Reply, Slow, WireServer, scripted
 from tests.wire.policies import END, FIRST, Policies, logprob, rendered, says, tokens_of
 
 
 def policy_engine(url: str, time: Time | None = None, **env: str) -> PolicyEngine:
     time = time or Time()
-    return PolicyEngine({"OFFING_ENGINE_URL": url, **env}, sleep=time.sleep, draw=lambda: 0.5, clock=time.clock)
+    return PolicyEngine(
+        accepting() | {"OFFING_ENGINE_URL": url, **env}, sleep=time.sleep, draw=lambda: 0.5, clock=time.clock
+    )
 
 
 def small(**more: Any) -> EngineChoice:

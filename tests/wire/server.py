@@ -5,11 +5,13 @@ What it answers is a function of the request, so that a test scripts it as a lis
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+from offing.models.accepted import SERVERS, accept
 from tests.wire.replies import (
     Completion,
     Cut,
@@ -53,6 +55,8 @@ class WireServer:
     respond: Responder
     socket: str = ""
     """A unix socket to listen on instead of loopback."""
+    accepted: bool = True
+    """Whether runs may name it, as after `offing engine accept`."""
     requests: list[Received] = field(default_factory=list[Received])
     _server: asyncio.Server | None = None
     _open: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -78,6 +82,8 @@ class WireServer:
             self._server = await asyncio.start_unix_server(self._accept, self.socket)
         else:
             self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+            if self.accepted and SERVERS in os.environ:
+                accept(os.environ, self.url)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None):

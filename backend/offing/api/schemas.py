@@ -367,6 +367,7 @@ class EngineOut(Wire):
     available: bool
     models: list[str]
     note: str
+    offered_at: str = Field("", description="Where a server answers that the operator has not accepted. Empty: none.")
 
 
 class HealthOut(Wire):

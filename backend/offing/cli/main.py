@@ -287,6 +287,42 @@ def serve(
 
 
 @engine.command
+def servers() -> int:
+    """Show model servers that are found on this machine, and those that runs may ask."""
+    from offing.cli.model_servers import show_servers
+
+    return show_servers()
+
+
+@engine.command
+def accept(address: str) -> int:
+    """Let runs ask a model server of yours, such as an Ollama on this machine. No key is sent there.
+
+    Parameters
+    ----------
+    address
+        Such as http://127.0.0.1:11434. On this machine its port counts alone.
+    """
+    from offing.cli.model_servers import accept_server
+
+    return accept_server(address)
+
+
+@engine.command
+def withdraw(address: str) -> int:
+    """Take back what `offing engine accept` allowed.
+
+    Parameters
+    ----------
+    address
+        As `offing engine servers` shows it.
+    """
+    from offing.cli.model_servers import withdraw_server
+
+    return withdraw_server(address)
+
+
+@engine.command
 def new_policy(
     folder: Path,
     *,

@@ -23,6 +23,7 @@ from offing.local.postgres import installations as postgres_installations
 from offing.local.servers import local_servers
 from offing.local.stack import ENGINE
 from offing.models.credentials import ENGINE_URL
+from offing.models.discover import servers_here
 from offing.resources import web_dir
 from offing.services import code
 from offing.settings import Settings
@@ -74,6 +75,7 @@ def examine(settings: Settings, probes: Probes) -> Iterator[Check]:
         yield node()
     yield from _servers(settings, probes)
     yield provider_keys(os.environ)
+    yield model_servers({**os.environ, "OFFING_HOME": str(settings.home)})
     yield policy_engine(settings, probes.engine)
     yield sandbox(settings)
 
@@ -151,6 +153,14 @@ def provider_keys(environment: Mapping[str, str]) -> Check:
     """Names of the keys that are set. None is needed for a first result."""
     found = [name for name in PROVIDER_KEYS if environment.get(name)]
     return Check("Model providers", True, ", ".join(found) or "no key set; the extractive engine needs none")
+
+
+def model_servers(environment: Mapping[str, str]) -> Check:
+    """Which model servers answer on this machine, and whether runs may ask them. None is needed."""
+    found = asyncio.run(servers_here(environment))
+    offered = [one.offered_at for one in found if one.offered_at]
+    remedy = f"To let runs ask it: offing engine accept {offered[0]}" if offered else None
+    return Check("Model servers", True, "; ".join(one.note for one in found) or "none found on this machine", remedy)
 
 
 def policy_engine(settings: Settings, probe: Callable[[str, str], str]) -> Check:

@@ -1,16 +1,18 @@
 """Which address a call may go to, and which key may go there.
 
-A choice can come from whoever starts a run, the environment only from whoever runs the installation. So an address in a
-choice is followed only to this machine or to one that the environment names, and a key from the environment is sent
-only where the environment says: to the same server, and to the same path or below it, because one server may serve
-several teams.
+A choice can come from whoever starts a run, the environment only from whoever runs the installation. So a choice is
+followed only to an address that the operator has named in the environment or accepted once (`offing.models.accepted`),
+this machine's own ports included. A key from the environment is sent only where the environment says: to the same
+server, and to the same path or below it, because one server may serve several teams.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from offing.core.errors import OffingError
 from offing.core.model import EngineChoice, EngineFailure, FailureKind
-from offing.models.addresses import ApiBase, is_loopback, parse_api_base
+from offing.models.accepted import is_accepted
+from offing.models.addresses import ApiBase, parse_api_base
 
 ADDRESSES = "OFFING_ENGINE_ADDRESSES"
 """Environment: API bases that choices may name, with the provider's key sent there, separated by commas."""
@@ -34,6 +36,20 @@ KEYS = {
     "cohere": "COHERE_API_KEY",
 }
 """litellm's names of providers that are often used, and the variable that each one's key is read from."""
+LOCAL = {
+    "ollama": "http://127.0.0.1:11434",
+    "ollama_chat": "http://127.0.0.1:11434",
+    "hosted_vllm": "http://127.0.0.1:8000/v1",
+    "lm_studio": "http://127.0.0.1:1234/v1",
+    "llamafile": "http://127.0.0.1:8080/v1",
+    "lemonade": "http://127.0.0.1:8000/api/v1",
+    "docker_model_runner": "http://127.0.0.1:22088/engines/llama.cpp",
+    "langgraph": "http://127.0.0.1:2024",
+    "langflow": "http://127.0.0.1:7860",
+    "xinference": "http://127.0.0.1:9997/v1",
+}
+"""Providers that are asked on this machine when nothing names another place, and where they listen by themselves."""
+_SAME_VARIABLES = {"ollama_chat": "ollama", "text-completion-openai": "openai", "azure_text": "azure"}
 NO_KEY = "none"
 """Sent where no key is due; servers without keys ignore it, and client libraries insist on one."""
 UNUSABLE = "is no http or https address without credentials, a query, encoded characters or dots as a path"
@@ -49,17 +65,17 @@ class Destination:
 
 def destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | EngineFailure:
     """BAD_REQUEST: the address is not one that this installation allows."""
+    provider = choice.model.partition("/")[0]
+    named = [env.get(form.format(_variable_prefix(provider)), "") for form in _BASES]
     if not choice.api_base:
-        return Destination()
+        local = LOCAL.get(provider)
+        return Destination() if local is None or any(named) else _on_this_machine(choice, local, env)
     base = parse_api_base(choice.api_base)
     if base is None:
         return _refused(choice, UNUSABLE)
-    provider = choice.model.partition("/")[0]
-    if _covered(base, [env.get(form.format(provider.upper()), "") for form in _BASES] + _listed(env)):
+    if _covered(base, named + _listed(env)):
         return Destination(choice.api_base, env.get(key_variable(provider)) or NO_KEY)
-    if is_loopback(base.host):
-        return Destination(choice.api_base, NO_KEY)
-    return _refused(choice, "is not an address that this installation allows")
+    return _if_accepted(choice, choice.api_base, base, env)
 
 
 def policy_destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | EngineFailure:
@@ -79,7 +95,36 @@ def policy_destination(choice: EngineChoice, env: Mapping[str, str]) -> Destinat
         return _refused(choice, UNUSABLE)
     if _covered(base, [_server(ours), *_listed(env)]):
         return Destination(wanted, key)
-    return Destination(wanted) if is_loopback(base.host) else _refused(choice, "is not an allowed address")
+    return _if_accepted(choice, wanted, base, env, "")
+
+
+def _if_accepted(
+    choice: EngineChoice, address: str, base: ApiBase, env: Mapping[str, str], key: str = NO_KEY
+) -> Destination | EngineFailure:
+    try:
+        if is_accepted(base, env):
+            return Destination(address, key)
+    except OffingError as error:
+        return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {error}")
+    return _refused(choice, "is not a server that the operator of this installation has accepted")
+
+
+def _on_this_machine(choice: EngineChoice, address: str, env: Mapping[str, str]) -> Destination | EngineFailure:
+    """A provider that listens on this machine by itself, where the environment names no other place."""
+    base = parse_api_base(address)
+    assert base is not None
+    if _covered(base, _listed(env)):
+        return Destination(address, env.get(key_variable(choice.model.partition("/")[0])) or NO_KEY)
+    found = _if_accepted(choice, address, base, env)
+    if isinstance(found, Destination):
+        return found
+    problem = f"{choice.model!r} is asked at {address}, a server on this machine that nobody has accepted"
+    return EngineFailure(FailureKind.BAD_REQUEST, f"model: {problem}. {accept_remedy(address)}")
+
+
+def accept_remedy(address: str) -> str:
+    """What the operator does once, so that runs may use a server."""
+    return f"Run `offing engine accept {address}` once where the workers run, or name it in {ADDRESSES}."
 
 
 def _listed(env: Mapping[str, str]) -> list[str]:
@@ -99,9 +144,14 @@ def _server(url: str) -> str:
 
 def key_variable(provider: str) -> str:
     """The environment variable that holds a provider's key."""
-    return KEYS.get(provider, f"{provider.upper()}_API_KEY")
+    return KEYS.get(provider, f"{_variable_prefix(provider)}_API_KEY")
+
+
+def _variable_prefix(provider: str) -> str:
+    """What a provider's variables begin with, as litellm reads them."""
+    return _SAME_VARIABLES.get(provider, provider).upper()
 
 
 def _refused(choice: EngineChoice, problem: str) -> EngineFailure:
-    remedy = f"Leave it out for the provider's own address, or let the operator name it in {ADDRESSES}."
+    remedy = f"Leave it out for the provider's own address. {accept_remedy('ADDRESS')}"
     return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {choice.api_base!r} {problem}. {remedy}")

@@ -16,17 +16,27 @@ from pathlib import Path
 from typing import Any
 
 from offing.core.errors import InvalidInput, Unavailable
-from offing.core.model import EngineChoice, parse_engine
-from offing.models.credentials import ADDRESSES, ENGINE_KEY, ENGINE_URL, KEYS, Destination
+from offing.core.model import EngineChoice, EngineFailure, parse_engine
+from offing.models.accepted import SERVERS
+from offing.models.credentials import (
+    ADDRESSES,
+    ENGINE_KEY,
+    ENGINE_URL,
+    KEYS,
+    LOCAL,
+    Destination,
+    accept_remedy,
+    destination,
+)
 from offing.models.engine import ENGINES
 
 DEFAULT = "OFFING_ENGINE"
 """Environment: the engine of roles that have no variable of their own, in the form of `parse_engine`."""
 
-LOCAL = {"ollama_chat": ("http://127.0.0.1:11434", "/api/tags"), "hosted_vllm": ("http://127.0.0.1:8000", "/v1/models")}
-"""Servers that often run beside us: where they listen by themselves, and where they list their models."""
+LISTS = {"ollama_chat": "/api/tags", "hosted_vllm": "/v1/models"}
+"""Servers that often run beside us, and where they list their models."""
 _POLICIES = "/v1/models"
-_NO_ROLES = frozenset({ADDRESSES, ENGINE_URL, ENGINE_KEY})
+_NO_ROLES = frozenset({ADDRESSES, ENGINE_URL, ENGINE_KEY, SERVERS})
 _BASES = {"ollama_chat": "OLLAMA_API_BASE", "hosted_vllm": "HOSTED_VLLM_API_BASE"}
 
 
@@ -40,6 +50,8 @@ class EngineFound:
     models: tuple[str, ...] = ()
     """As `EngineChoice.model` has them. Empty: it takes none, or nobody knows."""
     note: str = ""
+    offered_at: str = ""
+    """Where a server answers that the operator has not accepted yet. Empty: none does."""
 
 
 async def engines(env: Mapping[str, str] = os.environ) -> tuple[EngineFound, ...]:
@@ -85,8 +97,11 @@ def policy_answers(url: str, key: str) -> str:
 
 
 async def servers_here(env: Mapping[str, str], seconds: float = 0.5) -> tuple[EngineFound, ...]:
-    """Model servers that answer on this machine, or where the environment says, within `seconds`."""
-    found = await asyncio.gather(*(_server(name, env, seconds) for name in LOCAL))
+    """Model servers that answer on this machine, or where the environment says, within `seconds`.
+
+    One that the operator has not accepted is offered, and nothing of what it says is passed on.
+    """
+    found = await asyncio.gather(*(_server(name, env, seconds) for name in LISTS))
     return tuple(one for one in found if one is not None)
 
 
@@ -142,14 +157,16 @@ def listed_models() -> Mapping[str, tuple[str, ...]]:
 async def _server(name: str, env: Mapping[str, str], seconds: float) -> EngineFound | None:
     import httpx
 
-    usual, path = LOCAL[name]
-    base = (env.get(_BASES[name]) or usual).removesuffix("/").removesuffix("/v1")
+    base = (env.get(_BASES[name]) or LOCAL[name]).removesuffix("/").removesuffix("/v1")
     try:
         async with httpx.AsyncClient(timeout=seconds, trust_env=False, follow_redirects=False) as client:
-            body: Any = (await client.get(base + path)).raise_for_status().json()
+            body: Any = (await client.get(base + LISTS[name])).raise_for_status().json()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):
         return None
     models = _model_names(body)
+    if isinstance(destination(EngineChoice(engine="litellm", model=f"{name}/any"), env), EngineFailure):
+        note = f"A server answers at {base}, and runs may not ask it yet. {accept_remedy(base)}"
+        return EngineFound(f"litellm:{name}", False, note=note, offered_at=base) if models else None
     return EngineFound(f"litellm:{name}", True, tuple(f"{name}/{model}" for model in models), f"Answers at {base}.")
 
 

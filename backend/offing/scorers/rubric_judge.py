@@ -93,7 +93,9 @@ class RubricJudge:
             remedy = "Write for instance litellm:provider/model."
             raise InvalidInput(f"scorers.{self.name}.engine", f"{choice.engine!r} cannot judge", remedy)
         if choice.engine == "litellm" and isinstance(to := destination(choice, os.environ), EngineFailure):
-            raise InvalidInput(f"scorers.{self.name}.engine.api_base", to.message, "Use an address that is allowed.")
+            field, _, told = to.message.partition(": ")
+            problem, _, remedy = told.partition(". ")
+            raise InvalidInput(f"scorers.{self.name}.engine.{field}", problem, remedy)
 
     async def score(self, sample: Sample, options: Mapping[str, Any], meter: Meter) -> Score | Unscored:
         wanted: Options = checked(self.name, Options, options)

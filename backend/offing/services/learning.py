@@ -22,6 +22,7 @@ from offing.sdk import Graph
 from offing.services import graphs as catalogue
 from offing.services import policies, promotion, prompt_library, tasks
 from offing.services.comparing import Group, groups_of
+from offing.services.engine_choices import check_engine
 from offing.services.prompt_library import Stored
 from offing.storage import policy_versions, rated_runs, training_events, training_jobs, views
 from offing.storage.policy_versions import VersionRow
@@ -307,5 +308,6 @@ def _check(wanted: Wanted) -> None:
 def _check_engine(field: str, choice: EngineChoice) -> None:
     if choice.engine not in ENGINES:
         raise InvalidInput(field, f"there is no engine {choice.engine!r}", f"Use one of: {', '.join(ENGINES)}.")
+    check_engine(field, choice)
     if choice.library:
         raise InvalidInput(f"{field}.library", "the library is the one that is learned for", "Leave it out.")

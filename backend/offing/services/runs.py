@@ -24,6 +24,7 @@ from offing.models.engine import ENGINES
 from offing.sdk import Graph
 from offing.services import graphs as catalogue
 from offing.services import policies
+from offing.services.engine_choices import check_engines
 from offing.services.tool_policies import policy_of_run
 from offing.storage import child_runs, runs, steps
 from offing.storage.pool import Connection, Database
@@ -242,7 +243,10 @@ def _new_run(
 
 
 def engines_for(graph: Graph, wanted: Mapping[str, EngineChoice], default: EngineChoice) -> dict[str, EngineChoice]:
-    """Who answers each role of a graph. Raises InvalidInput for a role or an engine that there is not."""
+    """Who answers each role of a graph.
+
+    Raises InvalidInput for a role or an engine that there is not, and for one at an address that is not allowed.
+    """
     names = {role.name for role in graph.roles}
     for name, choice in wanted.items():
         if name not in names:
@@ -254,7 +258,9 @@ def engines_for(graph: Graph, wanted: Mapping[str, EngineChoice], default: Engin
                 f"engines.{name}.engine", f"There is no engine {choice.engine!r}", f"Use one of: {', '.join(ENGINES)}."
             )
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    return {name: wanted.get(name) or shipped.get(name, default) for name in sorted(names)}
+    chosen = {name: wanted.get(name) or shipped.get(name, default) for name in sorted(names)}
+    check_engines(chosen)
+    return chosen
 
 
 def _queued(request: RunRequest, engines: Mapping[str, EngineChoice]) -> StepDraft:

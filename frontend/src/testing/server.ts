@@ -24,7 +24,9 @@ export const server = setupServer(
   ),
   http.get(at("/mcp-servers"), () => HttpResponse.json([])),
   http.get(at("/engines"), () =>
-    HttpResponse.json([{ name: "extractive", available: true, models: [], note: "No language model." }]),
+    HttpResponse.json([
+      { name: "extractive", available: true, models: [], note: "No language model.", offered_at: "" },
+    ]),
   ),
   http.get(at("/runs"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/runs/:id"), () => HttpResponse.json(aRun())),

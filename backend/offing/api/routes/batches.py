@@ -26,7 +26,7 @@ from offing.api.collecting import (
 )
 from offing.api.parts import Held, Parts
 from offing.api.routes.responses import TOO_LARGE, problems
-from offing.api.routes.runs import IdempotencyKey, check_address, set_by_operator
+from offing.api.routes.runs import IdempotencyKey, set_by_operator
 from offing.api.strict import StrictRoute
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice
@@ -161,8 +161,7 @@ async def _request(held: Parts, caller: Caller, wanted: BatchIn, key: str | None
 
 
 def _engines(held: Parts, wanted: BatchIn) -> dict[str, EngineChoice]:
-    for role, choice in wanted.engines.items():
-        check_address(role, choice)
+    for role in wanted.engines:
         if role in wanted.policies:
             raise InvalidInput(f"policies.{role}", "this role has an engine, too", "Name one of them.")
     policies = {role: EngineChoice(engine="policy", model=name) for role, name in wanted.policies.items()}

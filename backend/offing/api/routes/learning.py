@@ -10,7 +10,6 @@ from offing.api.jobs import JobOut, job_out
 from offing.api.learning import LearnIn, LibraryText, OutlookOut, gate_of, library_text, outlook_out
 from offing.api.parts import Held
 from offing.api.routes.responses import TOO_LARGE, problems
-from offing.api.routes.runs import check_engine
 from offing.api.strict import StrictRoute
 from offing.services import learning
 from offing.services.learning import Wanted
@@ -37,10 +36,7 @@ async def learn(caller: Known, held: Held, name: Name, wanted: LearnIn, response
     """Queue a job that compares judged runs and registers what they teach as a candidate. It is a training job of kind
     `prompts`, watched and told what to do as one."""
     engine = wanted.engine or held.default_engine
-    check_engine("engine", engine)
     gate = gate_of(wanted.gate, held.default_engine) if wanted.gate else None
-    if gate is not None:
-        check_engine("gate.engine", gate.engine)
     request = Wanted(name, engine, wanted.graph, wanted.tag, wanted.groups, wanted.cases, wanted.usd, gate)
     job, new = await learning.create(held.database, caller.tenant, request, held.graphs)
     response.status_code = 201 if new else 200

@@ -45,7 +45,10 @@ async def list_graphs(caller: Known, held: Held) -> list[GraphOut]:
 async def list_engines(caller: Known, held: Held) -> list[EngineOut]:
     """Engines that can answer roles here, and the models found for them."""
     found = await discover.engines()
-    return [EngineOut(name=e.name, available=e.available, models=list(e.models), note=e.note) for e in found]
+    return [
+        EngineOut(name=e.name, available=e.available, models=list(e.models), note=e.note, offered_at=e.offered_at)
+        for e in found
+    ]
 
 
 @router.get("/mcp-servers", tags=["platform"])

@@ -1,6 +1,5 @@
 """Runs: submitting, listing, reading, and what people ask of a run."""
 
-import os
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -13,10 +12,8 @@ from offing.api.parts import Held, Parts
 from offing.api.routes.responses import ENDED, NO_RUN, TOO_LARGE, TOO_MANY_STREAMS, problems
 from offing.api.schemas import CancelIn, MessageIn, RunDetail, RunIn, RunOut, RunPage, ScopeIn, StepOut
 from offing.api.strict import StrictRoute
-from offing.core.errors import InvalidInput
-from offing.core.model import EngineChoice, EngineFailure
+from offing.core.model import EngineChoice
 from offing.core.run import Budget, RunStatus
-from offing.models.credentials import destination
 from offing.services import runs, views
 from offing.services.runs import RunRequest
 from offing.storage.views import RunFilter
@@ -130,8 +127,6 @@ async def _detail(held: Parts, caller: Caller, run_id: UUID) -> RunDetail:
 def _request(held: Parts, wanted: RunIn, idempotency_key: str | None) -> RunRequest:
     limits = wanted.budget
     usd = None if limits.usd is None else Decimal(str(limits.usd))
-    for role, choice in wanted.engines.items():
-        check_address(role, choice)
     return RunRequest(
         question=wanted.question,
         graph=wanted.graph,
@@ -159,17 +154,3 @@ def set_by_operator(held: Parts, graph: str) -> dict[str, EngineChoice]:
     """Engines that the installation's settings name for roles of this graph."""
     roles = {role.name for role in held.graphs[graph].roles} if graph in held.graphs else set[str]()
     return {role: choice for role, choice in held.role_engines.items() if role in roles}
-
-
-def check_address(role: str, choice: EngineChoice) -> None:
-    """`check_engine` for the engine of a role."""
-    check_engine(f"engines.{role}", choice)
-
-
-def check_engine(field: str, choice: EngineChoice) -> None:
-    """Refuse at once what the worker would refuse later: an address that the operator has not allowed."""
-    found = destination(choice, os.environ)
-    if isinstance(found, EngineFailure):
-        _, _, problem = found.message.partition(": ")
-        what, _, remedy = problem.partition(". ")
-        raise InvalidInput(f"{field}.api_base", what, remedy)

@@ -114,7 +114,8 @@ function GraphSelect({ graphs, chosen, onChoose }: GraphSelectProps) {
 
 /** What can answer here, and what would be needed for more. */
 function EngineNotes({ engines }: { engines: readonly Engine[] }) {
-  const absent = engines.filter((engine) => !engine.available);
+  const shown = engines.filter((engine) => engine.available || engine.offered_at);
+  const absent = engines.filter((engine) => !engine.available && !engine.offered_at);
   return (
     <>
       <datalist id="engine-options">
@@ -122,13 +123,11 @@ function EngineNotes({ engines }: { engines: readonly Engine[] }) {
           <option key={option} value={option} />
         ))}
       </datalist>
-      {engines
-        .filter((engine) => engine.available)
-        .map((engine) => (
-          <p key={engine.name}>
-            <b>{engine.name}</b>: {engine.note}
-          </p>
-        ))}
+      {shown.map((engine) => (
+        <p key={engine.name}>
+          <b>{engine.name}</b>: {engine.note}
+        </p>
+      ))}
       {absent.length > 0 && (
         <details>
           <summary>{absent.length} more can be set up</summary>

@@ -64,9 +64,9 @@ test("what cannot be asked is named with its remedy", () => {
 
 test("engines that cannot be used are not offered", () => {
   const engines = [
-    { name: "extractive", available: true, models: [], note: "" },
-    { name: "litellm:openai", available: true, models: ["openai/a", "openai/b"], note: "" },
-    { name: "litellm:groq", available: false, models: ["groq/p"], note: "" },
+    { name: "extractive", available: true, models: [], note: "", offered_at: "" },
+    { name: "litellm:openai", available: true, models: ["openai/a", "openai/b"], note: "", offered_at: "" },
+    { name: "litellm:groq", available: false, models: ["groq/p"], note: "", offered_at: "" },
   ];
   expect(engineOptions(engines)).toEqual(["extractive", "litellm:openai/a", "litellm:openai/b"]);
 });

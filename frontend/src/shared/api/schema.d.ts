@@ -1929,6 +1929,12 @@ export interface components {
             name: string;
             /** Note */
             note: string;
+            /**
+             * Offered At
+             * @description Where a server answers that the operator has not accepted. Empty: none.
+             * @default
+             */
+            offered_at: string;
         };
         /**
          * ErasedOut
