@@ -33,7 +33,7 @@ class RunFacts:
     turns: int
     tokens: int
     usd: Decimal
-    reserved_usd: Decimal
+    reserved: Decimal
     ended_at: datetime | None
 
 
@@ -194,8 +194,8 @@ def sums(rows: Rows) -> Iterable[str]:
     for name, counted, total in (("turns", run.turns, turns), ("tokens", run.tokens, tokens), ("usd", run.usd, usd)):
         if counted != total:
             yield f"the run counts {counted} {name}, its steps {total}"
-    if run.reserved_usd:
-        yield f"{run.reserved_usd} usd are still set aside"
+    if run.reserved:
+        yield f"{run.reserved} usd are still set aside"
 
 
 def journal(rows: Rows) -> Iterable[str]:

@@ -174,7 +174,9 @@ def struck(stage: Stage) -> None:
 
 
 RUN = """
-    select status, stop_reason, fence, next_seq, turns, tokens, usd, reserved_usd, ended_at from app.run where id = %s
+    select status, stop_reason, fence, next_seq, turns, tokens, usd,
+           (select coalesce(sum(r.usd), 0) from app.reservation r where r.run_id = run.id), ended_at
+      from app.run where id = %s
 """
 
 STEPS = """

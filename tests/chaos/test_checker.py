@@ -126,7 +126,7 @@ PLANTED: dict[str, tuple[str, Callable[[Rows], Rows]]] = {
     "tokens were booked twice": ("sums", lambda r: with_run(r, tokens=r.run.tokens + 5)),
     "money was not booked": ("sums", lambda r: with_run(r, usd=Decimal("0.03"))),
     "a turn was counted twice": ("sums", lambda r: with_run(r, turns=5)),
-    "money is still set aside": ("sums", lambda r: with_run(r, reserved_usd=Decimal("0.01"))),
+    "money is still set aside": ("sums", lambda r: with_run(r, reserved=Decimal("0.01"))),
     "a call has no row": ("journal", lambda r: replace(r, calls=r.calls[1:])),
     "a row has no call": ("journal", lambda r: replace(r, calls=(*r.calls, CallFacts(99, Decimal(0), 0)))),
     "two reports": ("one_report", lambda r: doubled(r, "report")),

@@ -66,8 +66,8 @@ async def test_a_save_that_was_rolled_back_is_made_again(pool: Database) -> None
             await saver.save(connection)
             raise ZeroDivisionError
     async with pool.transaction(LOCAL_TENANT) as connection:
-        await saver.save(connection)
-    saver.saved()
+        due = await saver.save(connection)
+    saver.saved(due)
     assert await saved(pool) == 1
 
 

@@ -35,7 +35,8 @@ async def day(pool: Database) -> tuple[Decimal, Decimal]:
 
 async def held(pool: Database, fence: Fence) -> Decimal:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        row = await (await connection.execute("select reserved_usd from run where id = %s", (fence.run,))).fetchone()
+        held = "select coalesce(sum(usd), 0) from reservation where run_id = %s"
+        row = await (await connection.execute(held, (fence.run,))).fetchone()
     assert row is not None
     return row[0]
 
@@ -52,8 +53,6 @@ async def next_claim(pool: Database, fence: Fence, term: float) -> Fence:
         claim = await runs.claim(pool, fence.run, "another worker", term)
         await asyncio.sleep(0.02)
     assert claim.lost
-    async with pool.transaction(LOCAL_TENANT) as connection:
-        await spend.release_leftover(connection, claim.fence)
     return claim.fence
 
 

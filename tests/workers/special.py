@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypedDict
 from langgraph.graph import END, START
 from langgraph.runtime import Runtime
 
+from offing.core.errors import Unavailable
 from offing.sdk import (
     DraftSection,
     DraftSentence,
@@ -19,11 +20,16 @@ from offing.sdk import (
     StepDraft,
     StepKind,
     StopReason,
+    ToolArgs,
     ToolCall,
+    ToolOutput,
+    tool,
 )
 from tests.workers.graphs import SPEAKER, Ask, act, speak, untyped, write
 
-GRAPHS = ",".join(f"tests.workers.special:{name}" for name in ("endless", "poison", "recalling", "launching", "forked"))
+GRAPHS = ",".join(
+    f"tests.workers.special:{name}" for name in ("endless", "poison", "recalling", "launching", "forked", "straying")
+)
 
 
 class Count(TypedDict):
@@ -185,4 +191,70 @@ forked = Graph(
     start=lambda _: {"turn": 0, "stop": "", "last": []},
     roles=(SPEAKER,),
     turn_key="turn",
+)
+
+
+class Tally(ToolArgs, frozen=True):
+    n: int
+
+
+TALLIED: list[int] = []
+"""What the tool was called with, in this process."""
+
+
+@tool()
+async def tally(args: Tally) -> ToolOutput:
+    """Counts."""
+    TALLIED.append(args.n)
+    return ToolOutput({"n": args.n}, str(args.n))
+
+
+STRAYS: list[tuple[asyncio.Event, asyncio.Task[Any]]] = []
+"""Tasks that outlived the epoch whose node started them, and what lets each go on."""
+
+STRAYED: list[Any] = []
+"""What came of them."""
+
+
+async def _stray(ctx: RunContext, go_on: asyncio.Event) -> Any:
+    await go_on.wait()
+    return await ctx.use(ToolCall("tally", {"n": 7}))
+
+
+async def _lose(state: Count, runtime: Runtime[Any]) -> dict[str, Any]:
+    """Leaves a task behind in the first epoch, and lets it call in the second."""
+    ctx: RunContext = runtime.context
+    if not STRAYS:
+        go_on = asyncio.Event()
+        STRAYS.append((go_on, asyncio.create_task(_stray(ctx, go_on))))
+        raise Unavailable("on purpose")
+    if STRAYS and not STRAYED:
+        go_on, stray = STRAYS[0]
+        go_on.set()
+        STRAYED.extend(await asyncio.gather(stray, return_exceptions=True))
+    await ctx.begin_turn(1)
+    await ctx.use(ToolCall("tally", {"n": 1}), turn=1)
+    return {"turn": 1, "stop": StopReason.ANSWERED}
+
+
+def _astray() -> Any:
+    graph = untyped(Count, context_schema=RunContext)
+    graph.add_node("lose", _lose)
+    graph.add_node("write", write)
+    graph.add_edge(START, "lose")
+    graph.add_edge("lose", "write")
+    graph.add_edge("write", END)
+    return graph
+
+
+straying = Graph(
+    name="straying",
+    title="Straying",
+    description="A task that a node started outlives its epoch.",
+    version="straying-1",
+    build=_astray,
+    start=lambda _: {"turn": 0, "last": 0, "stop": ""},
+    roles=(SPEAKER,),
+    turn_key="turn",
+    tools=(tally,),
 )

@@ -82,13 +82,16 @@ async def test_money_set_aside_by_a_lost_worker_is_free_again(
     run = await platform.submit(slow_count(2))
     sql("insert into app.spend (tenant_id, day, reserved) select tenant_id, current_date, 0.75 from app.run")
     sql(
-        "update app.run set status = 'running', fence = 1, owner = 'lost', reserved_usd = 0.5,"
+        "update app.run set status = 'running', fence = 1, owner = 'lost',"
         " lease_until = clock_timestamp() - interval '1 hour'"
+    )
+    sql(
+        "insert into app.reservation (run_id, tenant_id, day, usd) select id, tenant_id, current_date, 0.5 from app.run"
     )
     start_worker()
     assert (await platform.ended(run.id)).status is RunStatus.DONE
     assert sql("select reserved, used from app.spend") == [(Decimal("0.25"), 0)]
-    assert sql("select reserved_usd from app.run") == [(0,)]
+    assert sql("select * from app.reservation") == []
 
 
 async def test_a_version_that_no_worker_has_waits_and_says_for_what(

@@ -18,6 +18,7 @@ from offing.storage.checkpoints import FencedSaver
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
+from offing_workers.epoch import EpochDatabase
 from offing_workers.recollection import Recollection
 from offing_workers.recorder import Recorder
 from tests.storage.builders import TERM, a_step, claimed
@@ -128,8 +129,9 @@ async def test_a_pen_that_lost_its_run_writes_nothing_and_keeps_its_booking(data
     assert pen.spent.tokens == 7
 
 
-async def test_a_pen_that_is_put_down_has_written_what_was_under_way_and_writes_no_more(database: Forgetful) -> None:
-    pen = await a_pen(database)
+async def test_an_epoch_that_ends_waits_for_what_is_under_way_and_lets_nothing_else_begin(database: Forgetful) -> None:
+    epoch = EpochDatabase(database)
+    pen = await a_pen(epoch)
     under_way, go_on = asyncio.Event(), asyncio.Event()
 
     async def slowly(_: Connection, __: list[Step]) -> None:
@@ -138,18 +140,23 @@ async def test_a_pen_that_is_put_down_has_written_what_was_under_way_and_writes_
 
     branch = asyncio.create_task(pen.append(a_step("branch"), also=slowly))
     await under_way.wait()
-    branch.cancel()
-    putting_down = asyncio.create_task(pen.retire())
+    for _ in range(2):  # as a graph's runner does it, beside the branch that failed and as it leaves
+        branch.cancel()
+        await asyncio.sleep(0)
+    pen.retire()
+    ending = asyncio.create_task(epoch.end())
     await asyncio.sleep(0)
-    assert not putting_down.done()
+    assert not ending.done()
     go_on.set()
-    await putting_down
+    await ending
     _, stored = await kept(database, pen)
     assert [s.title for s in stored] == ["branch"]
     with pytest.raises(asyncio.CancelledError):
         await branch
-    with pytest.raises(Unavailable, match="put down"):
+    with pytest.raises(Fenced, match="no longer part"):
         await pen.append(a_step("late", key=CallKey(9, "node", 0)))
+    with pytest.raises(Fenced, match="is over"):
+        await kept(epoch, pen)
 
 
 async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forgetful) -> None:

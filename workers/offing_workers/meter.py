@@ -21,6 +21,7 @@ class RunMeter:
 
     async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
         """Set aside what the next attempt may use at most. A reason: it must not be made."""
+        self._recorder.check()
         spent, budget = self._recorder.spent, self._budget
         if budget.tokens is not None and spent.tokens + tokens > budget.tokens:
             return StopReason.TOKEN_LIMIT
@@ -41,5 +42,6 @@ class RunMeter:
             day = await spend.reserve(connection, fence, usd)
         if day is None:
             return False
+        self._recorder.check()  # over meanwhile, its epoch takes the reservation along
         self._reserved, self._day = usd, day
         return True

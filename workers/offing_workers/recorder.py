@@ -1,4 +1,4 @@
-"""A claim's pen: every step of a slice goes through here, guarded, journalled, booked and shown.
+"""The recorder of a claim: every step of a slice goes through here, guarded, journalled, booked and shown.
 
 The only home of call keys, whose place in the graph `places` tells. Survives an absence of Postgres: what is to be
 written was often paid for, so it is tried until it is written, the run is somebody else's, or the slice is cancelled; a
@@ -19,7 +19,7 @@ from uuid import UUID
 import orjson
 from pydantic import BaseModel
 
-from offing.core.errors import OffingError, ReplayDiverged, Unavailable
+from offing.core.errors import Fenced, OffingError, ReplayDiverged, Unavailable
 from offing.core.run import Fence, Spent
 from offing.core.step import CallKey, Step, StepDraft
 from offing.finishing import finished
@@ -57,13 +57,22 @@ class Viewers(Protocol):
 class Checkpoints(Protocol):
     """Where the graph stands: checkpoints that may be written together with the next append."""
 
-    async def save(self, connection: Connection) -> None:
-        """Write what is due, in the caller's transaction. Raises Fenced."""
+    async def save(self, connection: Connection) -> Any:
+        """Write what is due, in the caller's transaction, and say what that was. Raises Fenced."""
         ...
 
-    def saved(self) -> None:
+    def saved(self, due: Any) -> None:
         """That transaction was committed."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """An append that was cut off before it was known whether it had been committed."""
+
+    drafts: tuple[StepDraft, ...]
+    left: int
+    booking: Booking
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +89,7 @@ class Unwritten:
 
 
 class Recorder:
-    """Appends for one claim. `journal` is what an earlier slice recorded after the checkpoint that we start from.
+    """Appends for one epoch of a claim. `journal`: what is recorded after the checkpoint that it starts from.
 
     `at_exit`: write nothing before `close`.
     """
@@ -111,7 +120,10 @@ class Recorder:
         self._waiting: list[StepDraft] = []
         self._at_exit = at_exit
         self._unwritten: list[Unwritten] = []
-        self._retired = False
+        self._calls_over, self._retired = False, False
+        self._doubtful: Doubtful | None = None
+        self._saving: Any = ()
+        """Checkpoints that the latest try took along."""
         self._written = 0
         """Appends that were committed."""
         self._writing = asyncio.Lock()
@@ -124,6 +136,7 @@ class Recorder:
 
     def begin_turn(self, number: int) -> bool:
         """Count a turn. False: it had been counted before a loss."""
+        self.check()
         if number <= self._spent.turns:
             return False
         self._spent = replace(self._spent, turns=number)
@@ -155,6 +168,7 @@ class Recorder:
         return self._numbered(self._places.latest, f"beside{ASKED}{_digest(said)}")
 
     def _numbered(self, superstep: int, path: str) -> CallKey:
+        self.check()
         ordinal = self._ordinals[superstep, path]
         self._ordinals[superstep, path] += 1
         return CallKey(superstep, path, ordinal)
@@ -166,6 +180,7 @@ class Recorder:
 
     def recorded(self, key: CallKey, expected: frozenset[str]) -> Step | None:
         """What was recorded under a key before a loss. Raises ReplayDiverged if it is of none of the expected kinds."""
+        self.check()
         step = self._journal.pop(key, None)
         if step is not None and step.kind not in expected:
             raise ReplayDiverged(f"{key} recorded {step.kind}; the node now asks for {', '.join(sorted(expected))}.")
@@ -173,6 +188,7 @@ class Recorder:
 
     def leave(self, draft: StepDraft) -> None:
         """Append later: with the next append, in its transaction. Lost with it, it is made again by the same node."""
+        self.check()
         self._waiting.append(_clean(draft))
 
     async def settle(self) -> None:
@@ -181,10 +197,36 @@ class Recorder:
             await self.append()
 
     async def append(self, *drafts: StepDraft, also: Also | None = None, behind: Behind | None = None) -> list[Step]:
-        """Append, and show; the steps of `drafts`. Raises Fenced when the run is no longer ours."""
+        """Append, and show; the steps of `drafts`. Raises Fenced when the run is no longer ours, or calls are over."""
+        return await self._append(self.check, drafts, also, behind)
+
+    def check(self) -> None:
+        """Raises Fenced when the graph's calls are over: a branch that has outlived its graph does nothing any more."""
+        if self._calls_over:
+            raise Fenced("What called is no longer part of its run.")
+
+    def end_calls(self) -> None:
+        """The graph stands still; `close` alone may still write."""
+        self._calls_over = True
+
+    def retire(self) -> None:
+        """The epoch is over, and so is this recorder."""
+        self._calls_over = self._retired = True
+
+    def _check_open(self) -> None:
+        if self._retired:
+            raise Fenced("This epoch of the claim is over.")
+
+    async def _append(
+        self,
+        check: Callable[[], None],
+        drafts: tuple[StepDraft, ...],
+        also: Also | None = None,
+        behind: Behind | None = None,
+    ) -> list[Step]:
         async with self._writing:
-            if self._retired:
-                raise Unavailable("This claim's pen was put down.")
+            check()
+            await self._look_back()
             left, self._waiting = tuple(self._waiting), []
             drafts = tuple(map(_clean, drafts))
             if self._at_exit:
@@ -196,21 +238,14 @@ class Recorder:
             await self._viewers.steps(self.fence.tenant, self.fence.run, new)
         return new[len(left) :]
 
-    async def retire(self) -> None:
-        """Write no more. Returns when what is under way is over, so that whoever reads the journal then misses nothing.
-
-        A branch that is cancelled beside one that failed may still be writing.
-        """
-        self._retired = True
-        async with self._writing:
-            pass
-
     async def close(self, *drafts: StepDraft, also: Also) -> None:
         """The claim's last append, with whatever waits for it, in one transaction that ends with `also`."""
+        if self._waiting:
+            await self._append(self._check_open, ())
         if not self._at_exit:
-            await self.append(*drafts, also=also)
+            await self._append(self._check_open, drafts, also)
             return
-        await self.append(*drafts)
+        await self._append(self._check_open, drafts)
         unwritten, self._unwritten = self._unwritten, []
         foreseen = [step for append in unwritten for step in append.steps]
 
@@ -242,11 +277,29 @@ class Recorder:
         booking, written = self._taken(), self._written
         try:
             return await self._persist(drafts, left, also, booking)
-        except BaseException:
+        except BaseException as error:
             if self._written == written:  # cancelled at its commit, an append is there all the same
-                self._unbooked = _sum(self._unbooked, booking)
-                self._waiting[:0] = drafts[:left]
+                taken = Doubtful(tuple(drafts), left, booking)
+                if isinstance(error, asyncio.CancelledError):
+                    self._doubtful = taken
+                else:
+                    self._give_back(taken)
             raise
+
+    def _give_back(self, taken: Doubtful) -> None:
+        """What a failed append took along goes with the next."""
+        self._unbooked = _sum(self._unbooked, taken.booking)
+        self._waiting[:0] = taken.drafts[: taken.left]
+
+    async def _look_back(self) -> None:
+        """Find out what became of an append whose caller was cancelled before that was known."""
+        if self._doubtful is not None:
+            found = await self._already(self._doubtful.drafts)
+            doubtful, self._doubtful = self._doubtful, None
+            if found:
+                self.recollection.note(found)
+            else:
+                self._give_back(doubtful)
 
     def _taken(self) -> Booking:
         """What is to be booked, out of reach of appends beside this one."""
@@ -272,7 +325,7 @@ class Recorder:
     async def _write(self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: Booking) -> list[Step]:
         async with self._database.transaction(self.fence.tenant) as connection:
             new = await steps.append(connection, self.fence, self.term, drafts, booking)
-            await self._checkpoints.save(connection)
+            self._saving = await self._checkpoints.save(connection)
             if also is not None:
                 await also(connection, new[left:])
             if untrained := [d.untrains for d in drafts if d.untrains]:
@@ -284,7 +337,7 @@ class Recorder:
 
     def _note_written(self) -> None:
         self._written += 1
-        self._checkpoints.saved()
+        self._checkpoints.saved(self._saving)
 
     async def _already(self, drafts: Sequence[StepDraft]) -> list[Step]:
         """The steps, if a try whose answer was lost had been committed. Asks until Postgres says."""

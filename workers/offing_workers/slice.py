@@ -6,7 +6,8 @@ sees to it that there is a report before there is an end.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -29,7 +30,7 @@ from offing.services.library import LibraryScope, library_port
 from offing.services.pages import Pages
 from offing.services.reach import Reach
 from offing.services.runs import ended_step
-from offing.storage import child_runs, runs, spend, steps
+from offing.storage import child_runs, runs, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
@@ -45,6 +46,7 @@ from offing_workers.carrying_over import carried_over
 from offing_workers.children import Children
 from offing_workers.context import SliceContext
 from offing_workers.conversing import Conversing
+from offing_workers.epoch import EpochDatabase
 from offing_workers.hold import Drain, Hold
 from offing_workers.places import Places
 from offing_workers.recollection import Recollection
@@ -115,7 +117,11 @@ class Slice:
         reach: Reach | None = None,
     ) -> None:
         """`reach` None: runs that were asked with the web do without it."""
-        self._database, self._viewers, self._wakes, self._graphs = database, viewers, wakes, graphs
+        self._pool, self._viewers, self._wakes, self._graphs = database, viewers, wakes, graphs
+        self._database = EpochDatabase(database)
+        self._retire: Callable[[], None] = lambda: None
+        """Puts down the recorder of the epoch."""
+        self._reads_again = False
         self._claim, self._hold, self._limits, self._fence = claim, hold, limits, claim.fence
         self._reach = reach
         self._fresh, self._announced = claim.fence.number == 1, False
@@ -130,15 +136,17 @@ class Slice:
     async def advance(self) -> None:
         """Work until the run ends, is asked to stop, or the slice is over. Leaves everything to others once fenced.
 
-        When Postgres goes away in the middle, the run stays ours until the heartbeat says otherwise.
+        When Postgres goes away in the middle, the run stays ours until the heartbeat says otherwise, and another epoch
+        of the claim begins.
         """
         with bound(run=self._fence.run, tenant=self._fence.tenant):
             while not await self._advanced():
                 await asyncio.sleep(RETURN_PAUSE)
-                self._fresh = False
+                self._fresh, self._reads_again = False, True
+                self._database = EpochDatabase(self._pool)
 
     async def _advanced(self) -> bool:
-        """Whether that was all. False: Postgres went away."""
+        """Whether that was all. False: Postgres went away, and the journal has to be read again."""
         try:
             await self._advance_or_bury()
         except Fenced:
@@ -146,7 +154,14 @@ class Slice:
         except Unavailable as error:
             log.warning("interrupted by an absent server", run=str(self._fence.run), reason=str(error))
             return False
+        finally:
+            await self._end_epoch()
         return True
+
+    async def _end_epoch(self) -> None:
+        """Whatever of the graph has outlived it neither calls nor writes any more, and what it wrote has an outcome."""
+        self._retire()
+        await self._database.end()
 
     async def _advance_or_bury(self) -> None:
         """A run that cannot even be opened, or be ended, is left to the next claim; after several it is ended bare."""
@@ -169,7 +184,7 @@ class Slice:
             await runs.hand_back(connection, self._fence, term, Release(status, stop_reason=reason, error=detail))
 
     async def _advance(self) -> None:
-        async with self._database.transaction(self._fence.tenant) as connection:
+        async with self._opening() as connection:
             row = await runs.by_id(connection, self._fence.run)
             if (row.fence, row.status) != (self._fence.number, RunStatus.RUNNING):
                 raise Fenced(str(self._fence.run), self._fence.number)
@@ -195,6 +210,19 @@ class Slice:
             context.spans = spans
             await self._work(row, graph, saver, context)
 
+    @asynccontextmanager
+    async def _opening(self) -> AsyncGenerator[Connection]:
+        """The transaction that reads the journal. Read again, nothing that was sent before is stored after it."""
+        before = self._fence
+        try:
+            async with self._database.transaction(before.tenant) as connection:
+                if self._reads_again:
+                    self._fence = await runs.reopen(connection, before, self._limits.term)
+                yield connection
+        except BaseException:
+            self._fence = before
+            raise
+
     async def _work(self, row: RunRow, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
         if row.cancel_mode is CancelMode.DISCARD:
             return await self._end(context, saver, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
@@ -207,14 +235,13 @@ class Slice:
     async def _opened(self, connection: Connection, row: RunRow, saver: FencedSaver, graph: Graph) -> SliceContext:
         """Everything that the claim needs to know, read at once. A first claim has nothing of its run to read back."""
         fresh, at_exit = self._fresh, self._at_exit
+        self._places, self._plain = Places(), plain.Advanced()
         position = await saver.begin(connection)
         self._begun = position is not None and position.run == row.id
         after = position.superstep if position and self._begun else -2
         journal = {} if fresh else await steps.journal(connection, row.id, after)
         used = {} if fresh else await child_runs.tools(connection, row.id, "used")
         self._parent = await child_runs.parent_of(connection, row.id) if row.kind == "child" else None
-        if not fresh:
-            await spend.release_leftover(connection, self._fence)
         earlier = await runs.earlier_answers(connection, row.thread, row.id, 5) if position else ()
         said = [] if fresh or self._begun else await steps.last_of_kind(connection, row.id, StepKind.STARTED, 1)
         self._started = self._begun or bool(said)
@@ -238,6 +265,7 @@ class Slice:
             places=self._places,
             by_content=graph.plain is not None,
         )
+        self._retire = self._recorder.retire
         self._asker = Asker(self._database, self._recorder, self._hold, alone=self._is_rollout)
         advice = await prompt_library.advice(connection, row)
         shown = [one.text for one in advice.values()]
@@ -306,13 +334,12 @@ class Slice:
     async def _execute(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
         timer = asyncio.get_running_loop().call_later(self._limits.seconds, self._hold.drain, Drain.SLICE_OVER)
         try:
-            raised = await self._invoke(graph, saver, context)
+            raised = await self._called(graph, saver, context)
         except GraphDrained:
             return await self._drained(graph, saver, context)
         except asyncio.CancelledError:
             return await self._interrupted(graph, saver, context)
         except (Fenced, Unavailable):
-            await self._recorder.retire()
             raise
         except Exception as error:
             log.exception("the graph raised", run=str(self._fence.run), graph=graph.name)
@@ -323,6 +350,13 @@ class Slice:
         if raised:
             return await self._wait(graph, saver, context, raised)
         await self._end(context, saver, graph, RunStatus.DONE, self._plain.stop, self._plain.detail)
+
+    async def _called(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> tuple[Interrupt, ...]:
+        """As `_invoke`; however it ends, nothing of the graph calls any more."""
+        try:
+            return await self._invoke(graph, saver, context)
+        finally:
+            self._recorder.end_calls()
 
     async def _invoke(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> tuple[Interrupt, ...]:
         """Why the graph waits. Empty: it has ended."""
@@ -410,7 +444,6 @@ class Slice:
                 await saver.flush(connection)
             await runs.hand_back(connection, self._fence, self._limits.term, release)
 
-        await self._recorder.settle()
         await self._recorder.close(*said, also=with_position)
         self._hold.released = True
 

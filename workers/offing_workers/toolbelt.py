@@ -179,6 +179,7 @@ class Toolbelt:
         return fresh or spec.effect is Effect.IDEMPOTENT
 
     async def _execute(self, tool: Tool, args: BaseModel, key: CallKey, decision: Decision) -> Outcome:
+        self._recorder.check()
         spec = tool.spec
         name = f"{self._recorder.fence.run}:{key.superstep}:{key.path}:{key.ordinal}"
         try:

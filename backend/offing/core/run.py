@@ -111,3 +111,5 @@ class Fence:
     run: UUID
     number: int
     thread: UUID | None = None
+    epoch: int = 0
+    """Rises whenever the claim reads its journal again, which makes void what it has sent before."""

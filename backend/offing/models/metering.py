@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from offing.core.model import Usage
 from offing.core.run import StopReason
-from offing.finishing import finished
+from offing.finishing import finished, over
 from offing.models.engine import Meter
 
 
@@ -35,9 +35,8 @@ async def reserved(meter: Meter, tokens: int, usd: Decimal) -> AsyncGenerator[Bo
 async def _reserve(meter: Meter, tokens: int, usd: Decimal) -> StopReason | None:
     """A cancellation that strikes here finds out whether something was set aside, and gives it back."""
     pending = asyncio.ensure_future(meter.reserve(tokens, usd))
-    try:
-        return await asyncio.shield(pending)
-    except asyncio.CancelledError:
-        if await pending is None:
-            await finished(meter.settle(Usage()))
-        raise
+    if (cancelled := await over(pending)) is None:
+        return pending.result()
+    if not pending.cancelled() and pending.exception() is None and pending.result() is None:
+        await finished(meter.settle(Usage()))
+    raise cancelled

@@ -48,10 +48,15 @@ class _Finder(MetaPathFinder):
         self._packages: dict[str, tuple[Path, Mapping[str, Any]]] = {}
 
     def take(self, folder: Path, packages: tuple[str, ...], version: str) -> None:
+        """`folder` is where the version's modules are imported from that have not been yet.
+
+        The folder that was named last, because copies of one version under two homes are the same, and an earlier one
+        may be gone; what fails to be imported is told with its place in the copy that was asked for.
+        """
         names = {package: _alias(version, package) for package in packages}
         seen = dict(vars(builtins)) | {"__import__": _importing(names)}
         for package, alias in names.items():
-            self._packages.setdefault(alias, (folder / package, seen))
+            self._packages[alias] = (folder / package, seen)
 
     def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
         top, *parts = fullname.split(".")

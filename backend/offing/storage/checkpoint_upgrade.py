@@ -15,6 +15,7 @@ from psycopg.types.json import Jsonb
 from offing.core.errors import Fenced, StateTooLarge
 from offing.core.run import Fence
 from offing.storage.checkpoints import LIMIT, PUT, serializer
+from offing.storage.fencing import OURS, ours
 from offing.storage.pool import Connection
 
 LAST = """
@@ -26,11 +27,7 @@ RECORDED = "select coalesce(max(superstep), -2) from step where run_id = %s and 
 
 EFFECT = "select 1 from intent where run_id = %s and superstep > %s limit 1"
 
-REPIN = """
-    update run set graph_version = %(version)s
-     where id = %(run)s and fence = %(fence)s and status = 'running'
-    returning 1
-"""
+REPIN = f"update run set graph_version = %(version)s where {OURS} returning 1"
 
 CONTROL = ("branch:", "__")
 """How names of channels begin that say where a graph stands; all others are its state."""
@@ -112,10 +109,4 @@ async def repin(connection: Connection, fence: Fence, term: float, version: str)
 
 
 def _guard(fence: Fence, term: float) -> dict[str, Any]:
-    return {
-        "run": fence.run,
-        "fence": fence.number,
-        "term": f"{term} seconds",
-        "thread": fence.thread,
-        "tenant": fence.tenant,
-    }
+    return {**ours(fence), "thread": fence.thread, "tenant": fence.tenant}

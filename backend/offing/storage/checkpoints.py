@@ -29,6 +29,7 @@ from psycopg.types.json import Jsonb
 
 from offing.core.errors import Fenced, StateTooLarge
 from offing.core.run import Fence
+from offing.storage.fencing import SHARED, ours
 from offing.storage.plain_state import PlainStateSerializer
 from offing.storage.pool import Connection, Database
 
@@ -38,12 +39,6 @@ LIMIT = 256 * 1024
 CONTENT_LIMIT = 4 * 1024 * 1024
 """The same for a graph whose state holds content, as one that is written for LangGraph alone does. Of such a run only
 the latest checkpoint is kept, so that a list in its state costs its length and not the square of it."""
-
-GUARD = """
-    select 1 from run
-     where id = %(run)s and fence = %(fence)s and status = 'running' for share
-"""
-"""Shared, so that a claim waits until the checkpoint is in: check and write are one."""
 
 INSERT = """
     insert into checkpoint (thread_id, ns, checkpoint_id, parent_id, tenant_id, run_id, fence, superstep, turn, body,
@@ -55,10 +50,10 @@ INSERT = """
     returning 1
 """
 
-PUT = f"with guard as ({GUARD}) {INSERT}"
+PUT = f"with guard as ({SHARED}) {INSERT}"
 
 PUT_LATEST = f"""
-    with guard as ({GUARD}),
+    with guard as ({SHARED}),
     superseded as (
       delete from checkpoint
        where thread_id = %(thread)s and run_id = %(run)s and exists (select from guard)
@@ -70,7 +65,7 @@ subgraphs that its nodes had called. A subgraph that keeps a memory of its own h
 stays."""
 
 PUT_WRITE = f"""
-    with guard as ({GUARD})
+    with guard as ({SHARED})
     insert into checkpoint_write (thread_id, ns, checkpoint_id, task_id, idx, tenant_id, run_id, task_path, channel,
                                   type, body)
     select %(thread)s, %(ns)s, %(id)s, %(task)s, %(idx)s, %(tenant)s, %(run)s, %(path)s, %(channel)s, %(type)s,
@@ -122,6 +117,10 @@ class _Unsaved:
     metadata: CheckpointMetadata
     parent: str | None
     """Id of the row before it. None: it is the first."""
+
+
+Due = tuple[tuple[str, _Unsaved], ...]
+"""Checkpoints that wait for a transaction, each with its namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +209,8 @@ class FencedSaver(BaseCheckpointSaver[str]):
             self._parents[ns], self._turns[ns] = checkpoint["id"], self._turn(checkpoint)
         if not self._turn_key:
             async with self._database.transaction(self._fence.tenant) as connection:
-                await self.save(connection)
-            self.saved()
+                due = await self.save(connection)
+            self.saved(due)
         return saved_as
 
     async def aput_writes(
@@ -256,14 +255,16 @@ class FencedSaver(BaseCheckpointSaver[str]):
         self._found = await self._completed(connection, "", row)
         return Position(row[4], row[5])
 
-    async def save(self, connection: Connection) -> None:
+    async def save(self, connection: Connection) -> Due:
         """Write the checkpoints of turns that have begun, in the caller's transaction. Raises Fenced."""
-        for ns, unsaved in self._due:
+        due = tuple(self._due)
+        for ns, unsaved in due:
             await self._put(connection, ns, unsaved)
+        return due
 
-    def saved(self) -> None:
-        """The transaction of the last `save` was committed."""
-        self._due.clear()
+    def saved(self, due: Due) -> None:
+        """The transaction of a `save` was committed. What has become due meanwhile stays so."""
+        self._due = [one for one in self._due if all(one is not other for other in due)]
 
     async def flush(self, connection: Connection) -> None:
         """Write everything that is in memory only, in the caller's transaction. Raises Fenced."""
@@ -277,9 +278,9 @@ class FencedSaver(BaseCheckpointSaver[str]):
 
     def _forget_ended(self) -> None:
         """Drop what subgraphs left in memory, whose nodes have ended with the superstep of the run's own graph."""
-        for held in (self._unsaved, self._written):
-            for ns in [ns for ns in held if ":" in ns]:
-                del held[ns]
+        for kept in (self._unsaved, self._written):
+            for ns in [ns for ns in kept if ":" in ns]:
+                del kept[ns]
 
     def interrupts(self) -> tuple[Interrupt, ...]:
         """The graph's own interrupts that the run waited for when this claim began, answered or not."""
@@ -328,13 +329,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
 
     def _guard(self) -> dict[str, Any]:
         fence = self._fence
-        return {
-            "run": fence.run,
-            "fence": fence.number,
-            "term": f"{self._term} seconds",
-            "thread": fence.thread,
-            "tenant": fence.tenant,
-        }
+        return {**ours(fence), "thread": fence.thread, "tenant": fence.tenant}
 
     async def _read(self, connection: Connection, ns: str, wanted: str | None) -> CheckpointTuple | None:
         thread = self._fence.thread

@@ -13,13 +13,11 @@ from offing.core.errors import Fenced
 from offing.core.run import Fence, RunStatus, StopReason
 from offing.core.step import CallKey
 from offing.storage import runs, steps
+from offing.storage.fencing import OURS, ours
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
 
-HELD = """
-    select 1 from run
-     where id = %s and fence = %s and status = 'running' for update
-"""
+HOLD = f"select 1 from run where {OURS} for update"
 
 INSERT_THREAD = "insert into thread (id, tenant_id, title, kind) values (%s, %s, %s, 'child')"
 
@@ -83,8 +81,7 @@ class ChildRow:
 
 async def hold(connection: Connection, fence: Fence, term: float) -> None:
     """Lock the parent's row for this transaction. Raises Fenced when it is no longer ours."""
-    row = await (await connection.execute(HELD, (fence.run, fence.number))).fetchone()
-    if row is None:
+    if await (await connection.execute(HOLD, ours(fence))).fetchone() is None:
         raise Fenced(str(fence.run), fence.number)
 
 

@@ -9,16 +9,15 @@ from offing.core.errors import Fenced
 from offing.core.run import Fence
 from offing.core.step import CallKey
 from offing.core.tool import Effect
+from offing.storage.fencing import OURS, ours
 from offing.storage.pool import Connection
 
 FOUND = "select 1 from intent where run_id = %s and superstep = %s and path = %s and ordinal = %s"
 
-OPEN = """
+OPEN = f"""
     insert into intent (run_id, superstep, path, ordinal, tenant_id, fence, tool, args, effect)
     select id, %(superstep)s, %(path)s, %(ordinal)s, tenant_id, fence, %(tool)s, %(args)s, %(effect)s
-      from (select id, tenant_id, fence from run
-             where id = %(run)s and fence = %(fence)s and status = 'running'
-               for share) as held
+      from (select id, tenant_id, fence from run where {OURS} for share) as held
     returning 1
 """
 
@@ -31,9 +30,7 @@ async def declare(
     if await (await connection.execute(FOUND, place)).fetchone() is not None:
         return False
     parameters = {
-        "run": fence.run,
-        "fence": fence.number,
-        "term": f"{term} seconds",
+        **ours(fence),
         "superstep": key.superstep,
         "path": key.path,
         "ordinal": key.ordinal,

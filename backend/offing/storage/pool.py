@@ -92,7 +92,8 @@ class Database:
             except BaseException:
                 await _roll_back(connection)
                 raise
-            if (await connection.execute("commit")).statusmessage != "COMMIT":
+            # To its end: cut off, it may be carried out all the same, and nobody would know.
+            if (await finished(connection.execute("commit"))).statusmessage != "COMMIT":
                 raise OffingError("A statement failed inside the transaction and its error was swallowed.")
 
     async def platform(self, query: LiteralString, parameters: Sequence[Any]) -> list[TupleRow]:
@@ -147,7 +148,7 @@ def _begin(tenant: UUID) -> bytes:
 async def _roll_back(connection: Connection) -> None:
     # A connection that cannot even roll back is broken; the pool discards it, and the first error says more.
     with suppress(psycopg.OperationalError):
-        await connection.execute("rollback")
+        await finished(connection.execute("rollback"))
 
 
 async def _check(connection: _Pooled) -> None:

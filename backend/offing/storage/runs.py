@@ -4,7 +4,7 @@ The only home of the run protocol's statements but for appending, which is in `s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 from offing.core.errors import Conflict, Fenced, NotFound
 from offing.core.model import EngineChoice
 from offing.core.run import TERMINAL, Budget, CancelMode, Fence, RunStatus, Spent, StopReason
+from offing.storage.fencing import OURS, ours
 from offing.storage.pool import Connection, Database
 
 COLUMNS = """
@@ -65,7 +66,13 @@ SWEEP = "select app.sweep_runs(%s, %s, %s)"
 
 RELEASE_LEASES = "select app.release_leases(%s)"
 
-HAND_BACK = """
+REOPEN = """
+    update run set epoch = epoch + 1, lease_until = clock_timestamp() + %s::interval
+     where id = %s and fence = %s and status = 'running' returning epoch
+"""
+"""Whatever the epoch was: a try whose answer was lost has raised it already. The fence protects here, not the clock."""
+
+HAND_BACK = f"""
     update run
        set status = %(status)s, owner = null, lease_until = null, stop_reason = %(stop_reason)s, error = %(error)s,
            waiting_for = %(waiting_for)s, not_before = clock_timestamp() + %(wait)s::interval,
@@ -73,7 +80,7 @@ HAND_BACK = """
            queued_at = case when %(status)s = 'queued' then clock_timestamp() else queued_at end,
            published_at = clock_timestamp(),
            ended_at = case when %(status)s in ('done', 'failed', 'cancelled', 'dead') then clock_timestamp() end
-     where id = %(run)s and fence = %(fence)s and status = 'running'
+     where {OURS}
     returning id
 """
 """A worker lets go of a run it still owns."""
@@ -289,12 +296,22 @@ async def release_leases(database: Database, worker: str) -> int:
     return count
 
 
+async def reopen(connection: Connection, fence: Fence, term: float) -> Fence:
+    """Begin the claim's next epoch, for a worker that is about to read the journal again in this transaction.
+
+    Waits for every transaction of the run that the server has under way, and no later one of an earlier epoch gets
+    through. Raises Fenced when the run is no longer ours.
+    """
+    row = await (await connection.execute(REOPEN, (f"{term} seconds", fence.run, fence.number))).fetchone()
+    if row is None:
+        raise Fenced(str(fence.run), fence.number)
+    return replace(fence, epoch=row[0])
+
+
 async def hand_back(connection: Connection, fence: Fence, term: float, release: Release) -> None:
     """End a claim. Raises Fenced when it is no longer ours."""
     parameters = {
-        "run": fence.run,
-        "fence": fence.number,
-        "term": f"{term} seconds",
+        **ours(fence),
         "status": release.status,
         "stop_reason": release.stop_reason,
         "error": release.error,

@@ -1,4 +1,7 @@
-"""Money of a tenant and day: set aside before a call, booked after it. The only home of the tenant's cap."""
+"""Money of a tenant and day: set aside before a call, booked after it. The only home of the tenant's cap.
+
+What is set aside belongs to one epoch of one claim, and the database gives it back when either is over.
+"""
 
 from datetime import date
 from decimal import Decimal
@@ -6,45 +9,38 @@ from uuid import UUID
 
 from offing.core.errors import Fenced
 from offing.core.run import Fence
+from offing.storage.fencing import SHARED, ours
 from offing.storage.pool import Connection
 
 RESERVE = """
-    insert into spend as s (tenant_id, day, reserved) values (%(tenant)s, current_date, %(usd)s)
-    on conflict (tenant_id, day) do update set reserved = s.reserved + excluded.reserved
-     where s.used + s.reserved + excluded.reserved
-           <= coalesce((select daily_spend_usd from tenant where id = %(tenant)s), 'Infinity')
+    with taken as (
+      insert into spend as s (tenant_id, day, reserved) values (%(tenant)s, current_date, %(usd)s)
+      on conflict (tenant_id, day) do update set reserved = s.reserved + excluded.reserved
+       where s.used + s.reserved + excluded.reserved
+             <= coalesce((select daily_spend_usd from tenant where id = %(tenant)s), 'Infinity')
+      returning day)
+    insert into reservation as r (run_id, day, tenant_id, usd) select %(run)s, day, %(tenant)s, %(usd)s from taken
+    on conflict (run_id, day) do update set usd = r.usd + excluded.usd
     returning day
 """
 """No row: the tenant's cap leaves no room. A first reservation of the day is checked by OVER_CAP."""
 
 OVER_CAP = "select coalesce(daily_spend_usd < %s, false) from tenant where id = %s"
 
-HOLD = """
-    update run set reserved_usd = reserved_usd + %s
-     where id = %s and fence = %s and status = 'running' returning 1
-"""
-
 SETTLE = """
     with ours as (
-      update run set reserved_usd = greatest(0, reserved_usd - %(reserved)s)
-       where id = %(run)s and fence = %(fence)s returning 1)
+      select r.day, least(r.usd, %(reserved)s) as usd from reservation r join run on run.id = r.run_id
+       where r.run_id = %(run)s and r.day = coalesce(%(day)s, current_date)
+         and run.fence = %(fence)s and run.epoch = %(epoch)s for update of r),
+    freed as (
+      update reservation r set usd = r.usd - ours.usd from ours where r.run_id = %(run)s and r.day = ours.day
+      returning ours.usd)
     insert into spend as s (tenant_id, day, used) values (%(tenant)s, coalesce(%(day)s, current_date), %(used)s)
     on conflict (tenant_id, day) do update
-      set used = s.used + excluded.used,
-          reserved = greatest(0, s.reserved - case when exists (select from ours) then %(reserved)s else 0 end)
+      set used = s.used + excluded.used, reserved = greatest(0, s.reserved - coalesce((select usd from freed), 0))
 """
-"""Money that was used is booked, whoever used it. What a lost claim had set aside, the next one has released."""
-
-RELEASE_LEFTOVER = """
-    with left_over as (
-      update run r set reserved_usd = 0
-        from (select id, reserved_usd from run where id = %s and fence = %s and reserved_usd > 0 for update) as old
-       where r.id = old.id returning old.reserved_usd)
-    update spend set reserved = greatest(0, reserved - (select reserved_usd from left_over))
-     where tenant_id = %s and day = current_date and exists (select from left_over)
-"""
-"""What had been set aside for calls whose outcome nobody knows."""
-
+"""Money that was used is booked, whoever used it. No more is given back than this epoch still has set aside: what a
+claim or an epoch leaves is given back by the database when it is over (`migrations/0025_epochs.sql`)."""
 
 ROOM = """
     select coalesce(
@@ -76,28 +72,20 @@ async def reserve(connection: Connection, fence: Fence, usd: Decimal) -> date | 
     if over == (True,):
         return None
     # The run first, as appends do it: the other way round, branches of one run would wait for each other for ever.
-    if await (await connection.execute(HOLD, (usd, fence.run, fence.number))).fetchone() is None:
+    if await (await connection.execute(SHARED, ours(fence))).fetchone() is None:
         raise Fenced(str(fence.run), fence.number)
-    row = await (await connection.execute(RESERVE, {"tenant": fence.tenant, "usd": usd})).fetchone()
-    if row is None:
-        await connection.execute(HOLD, (-usd, fence.run, fence.number))
-        return None
-    return row[0]
+    parameters = {"run": fence.run, "tenant": fence.tenant, "usd": usd}
+    row = await (await connection.execute(RESERVE, parameters)).fetchone()
+    return None if row is None else row[0]
 
 
 async def settle(connection: Connection, fence: Fence, reserved: Decimal, used: Decimal, day: date | None) -> None:
     """Give back what was set aside and book what was used, on the day of the reservation. None: today."""
     parameters = {
-        "run": fence.run,
-        "fence": fence.number,
+        **ours(fence),
         "tenant": fence.tenant,
         "reserved": reserved,
         "used": used,
         "day": day,
     }
     await connection.execute(SETTLE, parameters)
-
-
-async def release_leftover(connection: Connection, fence: Fence) -> None:
-    """At the start of a claim: free what calls still hold that will never be heard of again."""
-    await connection.execute(RELEASE_LEFTOVER, (fence.run, fence.number, fence.tenant))

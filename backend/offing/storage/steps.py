@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 from offing.core.errors import Fenced, OffingError
 from offing.core.run import Fence
 from offing.core.step import CallKey, Step, StepDraft, StepKind, shortened
+from offing.storage.fencing import OURS, ours
 from offing.storage.pool import Connection
 
 COLUMNS = "seq, kind, title, payload, label, detail, ok, ms, tokens, turn, at, fence, superstep, path, ordinal"
@@ -42,7 +43,7 @@ APPEND = f"""
              progress_seq = case when %(keyed)s then next_seq + %(n)s - 1 else progress_seq end,
              turns = greatest(turns, %(turns)s), tokens = tokens + %(tokens)s, usd = usd + %(usd)s,
              work_seconds = work_seconds + %(seconds)s, lease_until = clock_timestamp() + %(term)s::interval
-       where id = %(run)s and fence = %(fence)s and status = 'running'
+       where {OURS}
       returning id, tenant_id, fence, next_seq - %(n)s as base),
     {PLACE}
 """
@@ -117,7 +118,7 @@ async def append(
     """
     parameters = {
         **_parameters(fence.run, drafts),
-        "fence": fence.number,
+        **ours(fence),
         "term": f"{term} seconds",
         "keyed": any(d.key for d in drafts),
         "turns": spent.turns,

@@ -1,5 +1,6 @@
 """Graphs in folders: found, kept apart by version, loaded anew, and never mixed up."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -129,6 +130,26 @@ def test_broken_code_is_told_with_its_place_and_the_last_good_version_stays(tmp_
     assert f"{tmp_path / 'a/harbour/words.py'}:1: ZeroDivisionError" in graphs.problem
     written(tmp_path / "a", "mended")
     assert (graphs["harbour"].title, graphs.problem) == ("mended", "")
+
+
+def test_each_home_reads_its_own_copy_of_a_version(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        folder = written(tmp_path / name, "shared")
+        graphs = catalogue(folder, tmp_path / f"{name} home", reloads=True)
+        assert graphs["harbour"].title == "shared"
+        (folder / "harbour/words.py").write_text("word = 2 / 0\n")
+        assert graphs["harbour"].title == "shared"
+        assert f"{folder / 'harbour/words.py'}:1: ZeroDivisionError" in graphs.problem
+
+
+def test_what_is_imported_late_is_found_when_the_first_home_is_gone(tmp_path: Path) -> None:
+    folder = written(tmp_path / "a", "late")
+    (folder / "harbour/late.py").write_text('word = "found"\n')
+    early = INIT.replace("    assert harbour.words is words\n", "").replace("from . import words", "from . import late")
+    (folder / "harbour/__init__.py").write_text(early.replace("return words.word", "return late.word"))
+    assert catalogue(folder, tmp_path / "one home")["harbour"].title == "late"
+    shutil.rmtree(tmp_path / "one home")
+    assert catalogue(folder, tmp_path / "other home")["harbour"].build() == "found"
 
 
 def test_a_copy_that_somebody_touched_is_made_again(tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""What a graph leaves behind when Postgres goes away: nothing of it calls or writes in the claim's next epoch."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from uuid import UUID
+
+import pytest
+
+from offing.core.errors import Fenced, Unavailable
+from offing.storage.pool import Connection, Database
+from tests.chaos import checker
+from tests.chaos.stage import facts
+from tests.workers import special
+from tests.workers.disturbing import Bench, bench, complaints, disturbed, transactions_of
+
+__all__ = ["bench"]
+
+PATIENCE = 0.3
+"""Seconds that a transaction waits for another that may never come."""
+
+
+class Overtaken(Database):
+    """Holds one commit. Another transaction, of a branch beside it, begins meanwhile and finds Postgres away; what is
+    read after that overtakes the commit where nobody prevents it."""
+
+    held_at = struck_at = begun = 0
+    struck = False
+
+    def __init__(self, url: str, *, most: int) -> None:
+        super().__init__(url, most=most)
+        self.holding, self.read_again = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
+        self.begun += 1
+        held, after = self.begun == self.held_at, self.struck
+        if self.begun == self.struck_at and await _came(self.holding):
+            self.struck = True
+            raise Unavailable("on purpose")
+        async with super().transaction(tenant) as connection:
+            yield connection
+            if held:
+                self.holding.set()
+                await _came(self.read_again)
+        if after:
+            self.read_again.set()
+
+
+async def _came(event: asyncio.Event) -> bool:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), PATIENCE)
+    return event.is_set()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("distance", [1, 2])
+async def test_no_commit_of_a_branch_arrives_after_the_journal_was_read_again(bench: Bench, distance: int) -> None:
+    count = await transactions_of(bench, "forked")
+    plain = await disturbed(bench, "forked", 0, "before", "away")
+    wrong, struck = list[str](), list[int]()
+    for at in range(distance + 1, count + 1):
+        run = await bench.submitted("forked")
+        async with Overtaken(bench.app_url, most=4) as database:
+            database.held_at, database.struck_at = at, at - distance
+            await bench.advance(database, run)
+            struck += [at] if database.struck else []
+        wrong += [f"commit {at} held: {found}" for found in complaints(bench, facts(bench.ask, run), plain)]
+    assert not wrong, "\n".join(wrong)
+    assert len(struck) > 3
+
+
+async def test_a_task_that_outlives_its_epoch_calls_no_tool_and_takes_nothing_from_the_next(bench: Bench) -> None:
+    for kept in (special.TALLIED, special.STRAYS, special.STRAYED):
+        kept.clear()
+    run = await bench.submitted("straying")
+    async with Database(bench.app_url, most=4) as database:
+        await bench.advance(database, run)
+    (strayed,) = special.STRAYED
+    assert isinstance(strayed, Fenced)
+    assert special.TALLIED == [1]
+    rows = facts(bench.ask, run)
+    assert checker.violations(rows) == []
+    assert [s.turn for s in rows.of_kind("tool")] == [1]
