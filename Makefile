@@ -21,6 +21,8 @@ PARTS ?=
 PROCESSES ?= 3
 MOMENTS ?= 20
 JOBS ?= 1
+TIMES ?= 10
+BUSY ?= 3
 
 ifneq ($(wildcard frontend/package.json),)
 PAGE := frontend/dist/index.html
@@ -28,7 +30,7 @@ NODE_READY := frontend/node_modules/.offing-ready
 PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
 endif
 
-.PHONY: help setup up test check lock demo bench chaos loop results
+.PHONY: help setup up test check lock demo bench chaos repeat loop results
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +70,9 @@ results: $(READY) $(TRAIN_READY) ## hold each algorithm against its claim; ONLY=
 
 chaos: $(READY) $(TRAIN_READY) ## kill everything at MOMENTS random moments a fault
 	@exec $(VENV)/bin/pytest tests/chaos --moments $(MOMENTS)
+
+repeat: $(READY) $(TRAIN_READY) ## run the tests of T TIMES times beside BUSY busy loops; T="tests/chaos -k killed" narrows
+	@exec $(PY) -m tests.repeat --times $(TIMES) --busy $(BUSY) $(or $(T),-n $(PROCESSES))
 
 $(PY):
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is not there. Install Python 3.11 or later, or pass PYTHON=path."; exit 1; }

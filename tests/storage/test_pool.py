@@ -71,3 +71,38 @@ async def test_who_waits_too_long_for_others_of_the_process_is_told(app_url: str
             with pytest.raises(Unavailable, match="too much waits"):
                 await hold_shortly(database)
         await hold_shortly(database)
+
+
+SLOW_COMMIT = """
+    create function app.wait_at_commit() returns trigger language plpgsql as
+      $$ begin perform pg_advisory_xact_lock(42); return null; end $$;
+    create constraint trigger slow_commit after update on app.tenant deferrable initially deferred
+      for each row execute function app.wait_at_commit();
+"""
+
+
+async def test_a_commit_whose_caller_is_cancelled_twice_is_waited_for(app_url: str, owner_url: str) -> None:
+    """What is cut off at its commit may be carried out all the same, and nobody would know of it."""
+    async with Database(app_url, most=1) as database:
+        with psycopg.connect(owner_url, autocommit=True) as owner:
+            owner.execute(SLOW_COMMIT)
+            owner.execute("select pg_advisory_lock(42)")
+
+            async def spend() -> None:
+                async with database.transaction(LOCAL_TENANT) as connection:
+                    await connection.execute("update tenant set daily_spend_usd = 7")
+
+            spending = asyncio.create_task(spend())
+            waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+            while owner.execute(waits).fetchone() != (1,):  # noqa: ASYNC110 (Postgres tells nobody)
+                await asyncio.sleep(0.01)
+            for _ in range(2):
+                spending.cancel()
+                await asyncio.sleep(0.05)
+            assert not spending.done()
+            owner.execute("select pg_advisory_unlock(42)")
+            with pytest.raises(asyncio.CancelledError):
+                await spending
+            assert owner.execute("select daily_spend_usd from app.tenant").fetchone() == (7,)
+        async with database.transaction(LOCAL_TENANT) as connection:
+            assert await (await connection.execute("select 1")).fetchone() == (1,)

@@ -28,9 +28,12 @@ class Forgetful(Database):
     """Loses the answers of as many commits as it is told to."""
 
     forgets = 0
+    away = False
 
     @asynccontextmanager
     async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
+        if self.away:
+            raise Unavailable("away")
         async with super().transaction(tenant) as connection:
             yield connection
         if self.forgets:
@@ -172,4 +175,34 @@ async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forg
     await pen.append(a_step("next", key=CallKey(3, "node", 0)))
     run, stored = await kept(database, pen)
     assert [s.title for s in stored] == ["left", "next"]
+    assert run.spent.tokens == 5
+
+
+@pytest.mark.parametrize("stored", [True, False])
+async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_booked_once(
+    database: Forgetful, stored: bool
+) -> None:
+    pen = await a_pen(database)
+    pen.leave(a_step("left", key=CallKey(1, "node", 0)))
+    pen.book(5, Decimal(0))
+    tried = asyncio.Event()
+
+    async def goes_away(_: Connection, __: list[Step]) -> None:
+        database.away = True
+        tried.set()
+        if not stored:
+            raise Unavailable("before the commit")
+
+    database.forgets = int(stored)
+    branch = asyncio.create_task(pen.append(a_step("doubtful", key=CallKey(2, "node", 0)), also=goes_away))
+    await tried.wait()
+    for _ in range(20):
+        await asyncio.sleep(0.01)  # its answer is lost, and nobody says what became of it
+    branch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await branch
+    database.away = False
+    await pen.append(a_step("next", key=CallKey(3, "node", 0)))
+    run, found = await kept(database, pen)
+    assert [s.title for s in found] == ["left", *(["doubtful"] if stored else []), "next"]
     assert run.spent.tokens == 5
