@@ -74,7 +74,7 @@ def keys(connection: psycopg.Connection) -> list[Key]:
 def _value(kind: str) -> object:
     if kind.endswith("[]"):
         return []
-    if kind.startswith("timestamp"):
+    if kind.startswith(("timestamp", "date")):
         return "2026-01-01"
     make = VALUES.get(kind)
     return 1 if make is None else make()
