@@ -12,8 +12,6 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import TupleRow
-
 from offing.core.errors import Fenced
 from offing.storage.pool import Connection, Database
 
@@ -35,7 +33,7 @@ class EpochDatabase(Database):
             async with self._behind.transaction(tenant) as connection:
                 yield connection
 
-    async def platform(self, query: LiteralString, parameters: Sequence[Any]) -> list[TupleRow]:
+    async def platform(self, query: LiteralString, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         with self._counted():
             return await self._behind.platform(query, parameters)
 
