@@ -47,6 +47,17 @@ async def test_an_expired_login_link_is_refused(api: Api) -> None:
     assert (await api.nobody.get("/login")).status_code == 422
 
 
+async def test_a_browser_with_a_link_that_cannot_be_used_is_told_why_and_how_to_get_a_new_one(api: Api) -> None:
+    link = await access.create_login_link(api.database, LOCAL_TENANT, api.base)
+    page = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    await api.nobody.get(link, headers=page)
+    for address, reason in ((link, "used"), ("/login?token=made-up", "used"), ("/login", "incomplete")):
+        answer = await api.nobody.get(address, headers=page)
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/sign-in?link={reason}")
+        assert "set-cookie" not in answer.headers
+        assert "no-store" in answer.headers["cache-control"]
+
+
 async def test_a_session_reads_freely_and_writes_only_with_its_token(api: Api) -> None:
     async with logged_in(api) as (browser, token):
         assert (await browser.get("/api/v1/runs")).status_code == 200

@@ -48,6 +48,7 @@ async def test_what_there_is_to_learn_from_is_counted_and_a_job_is_queued_once(a
     await a_group(collected, 1.0, 1.0)
     found = (await api.http.get(f"{LESSONS}/outlook")).json()
     assert [found[name] for name in ("runs", "new_runs", "new_groups", "comparisons")] == [4, 4, 2, 1]
+    assert (found["rated_runs"], found["new_rated_runs"]) == (0, 0), "scored rollouts are no runs that people rated"
     made = await api.http.post(f"{LESSONS}/jobs", json={"engine": ENGINE, "usd": 0.5})
     job: dict[str, Any] = made.json()
     assert (made.status_code, made.headers["Location"]) == (201, f"/api/v1/training-jobs/{job['id']}")

@@ -2,11 +2,16 @@
 
 import asyncio
 import os
+from datetime import datetime
 from uuid import uuid4
+
+import psycopg
 
 from offing.core.run import RunStatus
 from offing.core.step import StepDraft, StepKind
 from offing.models.accepted import accept
+from offing.storage import runs
+from offing.storage.runs import Release
 from tests.api.conftest import Api
 
 
@@ -160,6 +165,50 @@ async def test_pause_resume_steer_and_cancel_leave_their_marks(api: Api) -> None
     steps = (await api.http.get(f"{at}/steps")).json()["items"]
     assert [s["kind"] for s in steps] == ["queued", "paused", "resumed", "human", "ended"]
     assert (await api.http.get(at)).json()["marks"] == "nnhhn"
+
+
+async def test_a_wait_counts_from_when_it_began_and_not_from_when_the_run_was_made(api: Api, owner_url: str) -> None:
+    run = await api.submit()
+    at = f"/api/v1/runs/{run}"
+
+    async def waits() -> datetime | None:
+        since = (await api.http.get(at)).json()["waiting_since"]
+        return datetime.fromisoformat(since) if since else None
+
+    async def let_go(status: RunStatus, waiting_for: str | None = None, *, notes: tuple[str, ...] = ()) -> None:
+        fence = await api.hands.claim(run)
+        assert await waits() is None, "a run that works does not wait"
+        await api.hands.notes(fence, notes)
+        async with api.database.transaction(api.tenant) as connection:
+            # With a time from which on a worker may look again, as for a run that waits for an answer with a due date.
+            release = Release(status, waiting_for=waiting_for, wait_seconds=0)
+            await runs.hand_back(connection, fence, 30, release)
+
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute("update app.run set created_at = created_at - interval '1 hour', started_at = created_at")
+    submitted = await waits()
+    await let_go(RunStatus.QUEUED, notes=("one",))
+    queued = await waits()
+    await let_go(RunStatus.WAITING, "a person's answer", notes=("two",))
+    asked = await waits()
+    await let_go(RunStatus.WAITING, "a person's answer")
+    looked_at = await waits()
+    await api.http.post(f"{at}/pause")
+    paused = await waits()
+    waits_in_order = [since for since in (submitted, queued, asked, paused) if since is not None]
+    assert len(waits_in_order) == 4
+    assert waits_in_order == sorted(set(waits_in_order))
+    assert looked_at == asked, "a worker that finds it still waiting ends no wait"
+    await api.http.post(f"{at}/cancel")
+    assert await waits() is None
+
+
+async def test_a_run_shows_what_it_may_see_and_use(api: Api) -> None:
+    scope = {"collections": ["papers"], "sources": [], "web": True, "code": True, "mcp": []}
+    run = await api.submit(scope=scope)
+    assert (await api.http.get(f"/api/v1/runs/{run}")).json()["scope"] == scope
+    bare = await api.submit()
+    assert (await api.http.get(f"/api/v1/runs/{bare}")).json()["scope"]["web"] is False
 
 
 async def test_a_running_run_tells_what_it_does_and_when_its_worker_was_seen(api: Api) -> None:

@@ -50,8 +50,10 @@ class OutlookOut(Wire):
     name: str
     start: str = Field(description="The version that it learns on from. Empty: the name is new.")
     job_id: UUID | None = Field(description="The job that learns for this library. null: there is none.")
-    runs: int = Field(description="Judged runs in all.")
-    new_runs: int = Field(description="Of them those that `start` has not learned from, as they are judged now.")
+    runs: int = Field(description="Rated runs and scored rollouts together.")
+    rated_runs: int = Field(description="Of `runs`, those that people asked for, and rated or corrected.")
+    new_runs: int = Field(description="Of `runs`, those that `start` has not learned from, as they are judged now.")
+    new_rated_runs: int = Field(description="Of `new_runs`, those that people asked for, and rated or corrected.")
     new_groups: int = Field(description="Those, grouped by what can be compared.")
     comparisons: int = Field(description="Groups of them that say something: each is one call of the engine.")
     withheld: int = Field(description="People's rated runs that are left out while `training_opt_in` is off.")
@@ -110,7 +112,9 @@ def outlook_out(name: str, found: Outlook) -> OutlookOut:
         start=found.start.label if found.start else "",
         job_id=found.job.id if found.job else None,
         runs=found.runs,
+        rated_runs=found.rated,
         new_runs=sum(len(group.runs) for group in found.new),
+        new_rated_runs=sum(len(group.runs) for group in found.new if group.people),
         new_groups=len(found.new),
         comparisons=sum(group.telling for group in found.new),
         withheld=found.withheld,
@@ -170,7 +174,9 @@ OUTLOOK: dict[str, Any] = {
     "start": "lessons@1",
     "job_id": None,
     "runs": 48,
+    "rated_runs": 9,
     "new_runs": 12,
+    "new_rated_runs": 4,
     "new_groups": 5,
     "comparisons": 3,
     "withheld": 0,

@@ -94,8 +94,12 @@ class RunOut(Wire):
     status: RunStatus
     stop_reason: StopReason | None
     waiting_for: str | None = Field(description="What a waiting or paused run waits for.")
+    waiting_since: datetime | None = Field(
+        description="When a queued, waiting or paused run began to wait. null: it does not wait."
+    )
     error: str | None
     engines: dict[str, EngineChoice]
+    scope: ScopeIn = Field(description="What it may see and use. A follow-up that names nothing gets the same.")
     budget: BudgetIn
     spent: SpentOut
     deadline: datetime | None

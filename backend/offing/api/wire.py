@@ -1,5 +1,7 @@
 """From what services return to what goes over the wire. Pure; the other way round is in the routes."""
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from offing.api.schemas import (
@@ -12,6 +14,7 @@ from offing.api.schemas import (
     ReportOut,
     RunDetail,
     RunOut,
+    ScopeIn,
     SectionOut,
     SentenceOut,
     SourceOut,
@@ -22,7 +25,7 @@ from offing.api.schemas import (
     ThreadOut,
 )
 from offing.core.report import Citation, Sentence
-from offing.core.run import Budget, StopReason
+from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
 from offing.services.library import InContext
 from offing.services.views import DetailedRun, Live, Thread
@@ -32,6 +35,8 @@ from offing.storage.rewards import RewardRow
 from offing.storage.runs import RunRow
 from offing.storage.search import HitRow
 from offing.storage.views import ShownRun, TenantRow
+
+WAITS = frozenset({RunStatus.QUEUED, RunStatus.WAITING, RunStatus.PAUSED})
 
 
 def run_out(run: RunRow, title: str | None = None, questions: int = 0) -> RunOut:
@@ -45,9 +50,11 @@ def run_out(run: RunRow, title: str | None = None, questions: int = 0) -> RunOut
         status=run.status,
         stop_reason=run.stop_reason,
         waiting_for=run.waiting_for,
+        waiting_since=run.waiting_since if run.status in WAITS else None,
         error=run.error,
         # What only an engine knows may be long, and is nobody else's business.
         engines={role: choice.model_copy(update={"options": {}}) for role, choice in run.engines.items()},
+        scope=_scope(run.scope),
         budget=_budget(run.budget),
         spent=SpentOut(turns=spent.turns, tokens=spent.tokens, usd=float(spent.usd), seconds=spent.seconds),
         deadline=run.deadline,
@@ -58,6 +65,13 @@ def run_out(run: RunRow, title: str | None = None, questions: int = 0) -> RunOut
         title=title,
         questions=questions,
     )
+
+
+def _scope(stored: Mapping[str, Any]) -> ScopeIn:
+    """What a person can choose of a stored scope; as it is stored, also where a limit was lowered since."""
+    chosen = {name: stored[name] for name in ScopeIn.model_fields if name in stored}
+    sources = [UUID(str(source)) for source in chosen.get("sources", ())]
+    return ScopeIn.model_construct(None, **{**ScopeIn().model_dump(), **chosen, "sources": sources})
 
 
 def shown_out(shown: ShownRun) -> RunOut:

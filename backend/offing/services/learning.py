@@ -93,6 +93,8 @@ class Judged:
     """Runs that may be learned from, and those that may not because their people did not agree."""
 
     runs: Sequence[RatedRun]
+    rated: int
+    """Of `runs`, those of people; the others are rollouts that scorers scored."""
     withheld: int
 
 
@@ -107,7 +109,9 @@ class Outlook:
     new: Sequence[Group]
     """Groups that `start` has not learned from."""
     runs: int
-    """Judged runs in all."""
+    """Rated runs and scored rollouts together."""
+    rated: int
+    """Of them, those of people."""
     withheld: int
     waiting: VersionRow | None
     """The newest candidate that was learned from `start`. None: there is none."""
@@ -161,7 +165,8 @@ async def create(
         job = await training_jobs.insert(
             connection, tenant, new_id(), kind=KIND, name=wanted.name, config=config, config_sha256=digest, seed=0
         )
-        await training_events.add(connection, tenant, "created", {"runs": len(judged.runs)}, job=job.id)
+        counts = {"runs": len(judged.runs), "rated_runs": judged.rated}
+        await training_events.add(connection, tenant, "created", counts, job=job.id)
     return job, True
 
 
@@ -229,7 +234,9 @@ async def judged(
         opted_in = (await views.tenant(connection, tenant)).training_opt_in
         found = await rated_runs.collected(connection, graph, tag, MOST_RUNS, until)
         asked = [] if tag else await rated_runs.asked(connection, graph, MOST_RUNS, until)
-    return Judged([*found, *(asked if opted_in else [])], 0 if opted_in else len(asked))
+    if opted_in:
+        return Judged([*found, *asked], rated=len(asked), withheld=0)
+    return Judged(found, rated=0, withheld=len(asked))
 
 
 def unlearned(runs: Sequence[RatedRun], start: VersionRow | None) -> list[Group]:
@@ -261,7 +268,7 @@ async def outlook(database: Database, tenant: UUID, name: str) -> Outlook:
         versions = await policy_versions.latest(connection, name, None, 200)
     row = start.version if start else None
     waiting = next((v for v in versions if v.state == "candidate" and row and v.parent == row.id), None)
-    return Outlook(row, job, unlearned(found.runs, row), len(found.runs), found.withheld, waiting)
+    return Outlook(row, job, unlearned(found.runs, row), len(found.runs), found.rated, found.withheld, waiting)
 
 
 async def contents(database: Database, tenant: UUID, version: UUID) -> Contents:

@@ -23,7 +23,7 @@ from offing.storage.pool import Connection, Database
 COLUMNS = """
     id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget, scope, seed, status,
     stop_reason, error, waiting_for, fence, cancel_mode, pause_requested, deadline_at, turns, tokens, usd, work_seconds,
-    next_seq, created_at, started_at, ended_at, traceparent, kind, durability
+    next_seq, created_at, started_at, ended_at, traceparent, kind, durability, waiting_since
 """
 
 INSERT_THREAD = "insert into thread (id, tenant_id, title) values (%s, %s, %s)"
@@ -153,6 +153,8 @@ class RunRow:
     """ask or rollout."""
     durability: str
     """sync, or exit: nothing is written before the slice ends, and a lost slice is done again."""
+    waiting_since: datetime | None
+    """When its present wait, or while it runs its last one, began. None: it has ended."""
 
     @property
     def terminal(self) -> bool:
@@ -385,7 +387,7 @@ def run_of(row: Sequence[Any] | None) -> RunRow:
     assert row is not None
     (id_, thread, graph, version, question, engines, policy, policy_sha256, budget, scope, seed, status) = row[:12]
     (stop, error, waiting, fence, cancel, pause, deadline, turns, tokens, usd, seconds) = row[12:23]
-    (next_seq, created, started, ended, traceparent, kind, durability) = row[23:30]
+    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since) = row[23:31]
     return RunRow(
         id_,
         thread,
@@ -414,6 +416,7 @@ def run_of(row: Sequence[Any] | None) -> RunRow:
         traceparent,
         kind,
         durability,
+        waiting_since,
     )
 
 

@@ -12,6 +12,23 @@ test("a browser without a session is told how to get in", async () => {
   expect(screen.queryByRole("navigation")).toBeNull();
 });
 
+test.each([
+  ["used", "This login link was used before or has expired"],
+  ["incomplete", "This login link is incomplete"],
+  ["unchecked", "This login link could not be checked"],
+])("a login link that is %s says so, and how to get a new one", async (link, title) => {
+  server.use(http.get(at("/session"), () => problem(401, "Not signed in")));
+  renderPage(`/sign-in?link=${link}`);
+  expect(await screen.findByRole("heading", { name: title })).toBeVisible();
+  expect(screen.getByText("offing login")).toBeVisible();
+});
+
+test("a used link does not keep a browser out that is signed in", async () => {
+  const { router } = renderPage("/sign-in?link=used");
+  expect(await screen.findByRole("heading", { name: "What should be found out?" })).toBeVisible();
+  expect(router.state.location.pathname).toBe("/");
+});
+
 test("a session that ends in the middle leads to the same page", async () => {
   server.use(http.get(at("/runs"), () => problem(401, "Not signed in")));
   renderPage("/");
@@ -71,6 +88,73 @@ test("a question too short is not sent, and the page says why", async () => {
   const { user } = renderPage("/");
   await user.click(await screen.findByRole("button", { name: "Ask" }));
   expect(screen.getByText(/at least three characters/)).toBeVisible();
+});
+
+test("the limits panel closes on Escape and on a click outside, and Escape leads back to its button", async () => {
+  const { user } = renderPage("/");
+  const button = await screen.findByRole("button", { name: "Limits and engine" });
+  for (const close of [() => user.keyboard("{Escape}"), () => user.click(screen.getByRole("heading", { level: 1 }))]) {
+    await user.click(button);
+    await user.click(screen.getByPlaceholderText("this installation's default"));
+    await close();
+    expect(button).toHaveAttribute("aria-expanded", "false");
+    expect(screen.queryByPlaceholderText("this installation's default")).toBeNull();
+  }
+  await user.click(button);
+  await user.keyboard("{Escape}");
+  expect(button).toHaveFocus();
+});
+
+test("limits, scope and attached documents survive a reload, and asking clears them", async () => {
+  server.use(
+    http.post(at("/library"), () =>
+      HttpResponse.json({ files: [{ name: "a.md", outcome: "added", source: aSource(), problem: "" }] }),
+    ),
+    http.post(at("/runs"), () => HttpResponse.json(aRun(), { status: 201 })),
+  );
+  const first = renderPage("/");
+  await first.user.type(await screen.findByRole("textbox", { name: "Question" }), "What do they say?");
+  await first.user.click(screen.getByRole("button", { name: "The web" }));
+  await first.user.click(screen.getByRole("button", { name: "Limits and engine" }));
+  await first.user.type(screen.getByRole("textbox", { name: "Spend at most, $" }), "2");
+  await first.user.upload(screen.getByLabelText("Add files"), [new File(["a"], "a.md")]);
+  await screen.findByText(/Reads only the 1 document/);
+  first.unmount();
+  const second = renderPage("/");
+  expect(await screen.findByText(/Reads only the 1 document/)).toBeVisible();
+  expect(screen.getByRole("button", { name: "The web" })).toHaveAttribute("aria-pressed", "true");
+  await second.user.click(screen.getByRole("button", { name: "Limits and engine" }));
+  expect(screen.getByRole("textbox", { name: "Spend at most, $" })).toHaveValue("2");
+  await second.user.click(screen.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(second.router.state.location.pathname).toBe(`/runs/${RUN_ID}`));
+  second.unmount();
+  renderPage("/");
+  expect(await screen.findByRole("button", { name: "The web" })).toHaveAttribute("aria-pressed", "false");
+  expect(screen.queryByText(/Reads only/)).toBeNull();
+});
+
+test("a folder is sent with its name", async () => {
+  const sent: [unknown, number][] = [];
+  server.use(
+    http.post(at("/library"), async ({ request }) => {
+      const form = await request.formData();
+      sent.push([form.get("collection"), form.getAll("files").length]);
+      return HttpResponse.json({ files: [] });
+    }),
+  );
+  const { user } = renderPage("/");
+  const files = ["papers/a.md", "papers/deep/a.md", "papers/logo.png"].map((path) =>
+    Object.defineProperty(new File(["a"], path.split("/").at(-1) ?? ""), "webkitRelativePath", { value: path }),
+  );
+  await user.upload(await screen.findByLabelText("Add a folder"), files);
+  await waitFor(() => expect(sent).toEqual([["papers", 2]]));
+});
+
+test("a folder without a document that can be read is not ignored in silence", async () => {
+  const { user } = renderPage("/");
+  const picture = Object.defineProperty(new File(["a"], "a.png"), "webkitRelativePath", { value: "pictures/a.png" });
+  await user.upload(await screen.findByLabelText("Add a folder"), [picture]);
+  expect(await screen.findByText(/Nothing that you added can be read/)).toBeVisible();
 });
 
 test("a draft survives a reload", async () => {

@@ -16,7 +16,9 @@ function outlook(part: Record<string, unknown> = {}) {
       start: "lessons@1",
       job_id: null,
       runs: 14,
+      rated_runs: 5,
       new_runs: 12,
+      new_rated_runs: 4,
       new_groups: 5,
       comparisons: 3,
       withheld: 0,
@@ -64,8 +66,10 @@ test("what there is to learn from is counted, and one button starts the job", as
   const { user, router } = renderPage("/training");
   await user.click(await screen.findByRole("button", { name: "Learn from rated runs" }));
   const view = within(await screen.findByRole("article", { name: "Learn from rated runs" }));
-  expect(await view.findByText("rated runs since lessons@1")).toBeVisible();
-  expect(view.getByText("12")).toBeVisible();
+  const counted = async (name: string) => (await view.findByText(name)).nextSibling?.textContent;
+  expect(await counted("rated runs since lessons@1")).toBe("4 of 5");
+  expect(await counted("scored rollouts since lessons@1")).toBe("8 of 9");
+  expect(screen.getByText("4 rated runs and 8 scored rollouts since lessons@1")).toBeVisible();
   await user.type(view.getByRole("combobox", { name: /Who compares/ }), "litellm:openai/m");
   await user.type(view.getByRole("textbox", { name: /Spend at most on comparing/ }), "0.5");
   await user.click(view.getByText(/^Measure it afterwards/));
@@ -85,11 +89,14 @@ test("what there is to learn from is counted, and one button starts the job", as
       }),
     ],
   ]);
-}, 15_000);
+});
 
 test("without anything to learn from the page says what is missing", async () => {
   server.use(
-    http.get(at("/prompt-libraries/:name/outlook"), outlook({ runs: 0, new_runs: 0, new_groups: 0, withheld: 2 })),
+    http.get(
+      at("/prompt-libraries/:name/outlook"),
+      outlook({ runs: 0, rated_runs: 0, new_runs: 0, new_rated_runs: 0, new_groups: 0, withheld: 2 }),
+    ),
   );
   renderPage("/training?learn=lessons");
   expect(await screen.findByText(/2 rated runs of people are left out/)).toBeVisible();
@@ -122,7 +129,7 @@ test("a job that learns shows how far it is and what it has cost, and no curves"
         aMetric(2, "completion_tokens", 120),
       ]),
     ),
-    http.get(at("/training-jobs/:id/events"), page([anEvent("created", { runs: 12 })])),
+    http.get(at("/training-jobs/:id/events"), page([anEvent("created", { runs: 12, rated_runs: 4 })])),
   );
   renderPage(`/training?job=${JOB_ID}`);
   const job = within(await screen.findByRole("article"));
@@ -130,7 +137,7 @@ test("a job that learns shows how far it is and what it has cost, and no curves"
   expect(job.getByText("of 3 comparisons", { exact: false })).toBeVisible();
   expect(job.getByText("Learning")).toBeVisible();
   expect(job.getByRole("progressbar", { name: "Comparisons" })).toHaveValue(2);
-  expect(job.getByText(/with 12 rated runs/)).toBeVisible();
+  expect(job.getByText(/with 4 rated runs and 8 scored rollouts/)).toBeVisible();
   expect(job.queryByRole("region", { name: "Groups" })).not.toBeInTheDocument();
 });
 

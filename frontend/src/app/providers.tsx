@@ -8,6 +8,8 @@ import { HotkeyProvider } from "@/shared/ui/hotkeys";
 
 const RETRIES = 3;
 
+const askAgain = (failures: number, error: unknown) => failures < RETRIES && isPassing(error);
+
 /** Asks again only where that can help, and shows the way in when the session has ended. */
 export function makeQueryClient(): QueryClient {
   const onError = (error: unknown) => {
@@ -18,7 +20,9 @@ export function makeQueryClient(): QueryClient {
     queryCache: new QueryCache({ onError }),
     mutationCache: new MutationCache({ onError }),
     defaultOptions: {
-      queries: { retry: (failures, error) => failures < RETRIES && isPassing(error), staleTime: 2_000 },
+      // The server may be on this machine, so that a browser without a network can reach it all the same.
+      queries: { retry: askAgain, staleTime: 2_000, networkMode: "always" },
+      mutations: { networkMode: "always" },
     },
   });
   return client;

@@ -37,6 +37,20 @@ test("a run that waits for a person says so, and an answer in words closes the q
   expect(sent).toEqual([{ number: 7, body: { text: "1991" } }]);
 });
 
+test("an edited plan and a comment survive a reload, and are forgotten once they are sent", async () => {
+  const sent = waits(aQuestion(3, { kind: "review", prompt: "Find it", steps: ["look", "write"] }));
+  const first = renderPage(ADDRESS);
+  fireEvent.change(await screen.findByLabelText("The plan, one step a line"), { target: { value: "look twice" } });
+  fireEvent.change(screen.getByLabelText("Comment on the plan"), { target: { value: "slowly" } });
+  first.unmount();
+  renderPage(ADDRESS);
+  expect(await screen.findByLabelText("The plan, one step a line")).toHaveValue("look twice");
+  expect(screen.getByLabelText("Comment on the plan")).toHaveValue("slowly");
+  fireEvent.click(screen.getByRole("button", { name: "Follow the edited plan" }));
+  await waitFor(() => expect(sent).toHaveLength(1));
+  await waitFor(() => expect(Object.keys(sessionStorage).filter((key) => key.includes("answer"))).toEqual([]));
+});
+
 test("each choice is a button", async () => {
   const sent = waits(aQuestion(7, { choices: ["1990", "1991"] }));
   renderPage(ADDRESS);

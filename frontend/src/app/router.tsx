@@ -1,15 +1,23 @@
-import { createRootRoute, createRoute, createRouter, type RouterHistory, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense } from "react";
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  Navigate,
+  type RouterHistory,
+  useNavigate,
+} from "@tanstack/react-router";
 import { HomePage } from "@/features/home/home-page";
 import { RunPage } from "./run-page";
-import { librarySearch, runSearch, trainingSearch } from "./search-params";
+import { librarySearch, runSearch, signInSearch, trainingSearch } from "./search-params";
 import { NotFound, Shell } from "./shell";
+import { fetched, ViewProblem } from "./view";
 
 // Not needed for the first view of a question or a run.
-const LibraryPage = lazy(async () => ({ default: (await import("@/features/library/library-page")).LibraryPage }));
-const TrainingPage = lazy(async () => ({
-  default: (await import("@/features/training/training-page")).TrainingPage,
-}));
+const LibraryPage = fetched("the library", async () => (await import("@/features/library/library-page")).LibraryPage);
+const TrainingPage = fetched(
+  "the training view",
+  async () => (await import("@/features/training/training-page")).TrainingPage,
+);
 
 const rootRoute = createRootRoute({ component: Shell, notFoundComponent: NotFound });
 
@@ -33,6 +41,18 @@ const trainingRoute = createRoute({
   component: TrainingRoute,
 });
 
+const signInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/sign-in",
+  validateSearch: signInSearch,
+  component: AlreadySignedIn,
+});
+
+/** The shell shows the way in to a browser without a session; one that has a session needs none. */
+function AlreadySignedIn() {
+  return <Navigate to="/" replace />;
+}
+
 function HomeRoute() {
   const navigate = useNavigate();
   return <HomePage onAsked={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id } })} />;
@@ -47,7 +67,13 @@ function RunRoute() {
       key={runId}
       id={runId}
       search={search}
-      onSearch={(part) => navigate({ search: (was) => ({ ...was, ...part }), replace: true, resetScroll: false })}
+      onSearch={(part) =>
+        navigate({
+          search: (was) => ({ ...was, ...part }),
+          replace: part.tab === undefined || part.tab === search.tab,
+          resetScroll: false,
+        })
+      }
       onAsked={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id }, search: {} })}
     />
   );
@@ -57,13 +83,11 @@ function LibraryRoute() {
   const { source, collection } = libraryRoute.useSearch();
   const navigate = libraryRoute.useNavigate();
   return (
-    <Suspense>
-      <LibraryPage
-        pointed={source ?? null}
-        collection={collection ?? null}
-        onCollection={(name) => navigate({ search: name === null ? {} : { collection: name }, replace: true })}
-      />
-    </Suspense>
+    <LibraryPage
+      pointed={source ?? null}
+      collection={collection ?? null}
+      onCollection={(name) => navigate({ search: name === null ? {} : { collection: name } })}
+    />
   );
 }
 
@@ -71,23 +95,23 @@ function TrainingRoute() {
   const { job, policy, learn } = trainingRoute.useSearch();
   const navigate = trainingRoute.useNavigate();
   return (
-    <Suspense>
-      <TrainingPage
-        job={job ?? null}
-        policy={policy ?? null}
-        learn={learn ?? null}
-        onJob={(id) => navigate({ search: { job: id } })}
-        onPolicy={(name) => navigate({ search: { policy: name } })}
-        onLearn={(name) => navigate({ search: { learn: name } })}
-      />
-    </Suspense>
+    <TrainingPage
+      job={job ?? null}
+      policy={policy ?? null}
+      learn={learn ?? null}
+      onJob={(id) => navigate({ search: { job: id } })}
+      onPolicy={(name) => navigate({ search: { policy: name } })}
+      onLearn={(name) => navigate({ search: { learn: name } })}
+    />
   );
 }
 
 export function makeRouter(history?: RouterHistory) {
   return createRouter({
-    routeTree: rootRoute.addChildren([homeRoute, runRoute, libraryRoute, trainingRoute]),
+    routeTree: rootRoute.addChildren([homeRoute, runRoute, libraryRoute, trainingRoute, signInRoute]),
     defaultPreload: false,
+    // Of each route by itself: the top bar and the other views go on.
+    defaultErrorComponent: ViewProblem,
     ...(history ? { history } : {}),
   });
 }

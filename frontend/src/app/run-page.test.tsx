@@ -59,11 +59,37 @@ test("the header says what the run does, and for how long once that is worth say
   expect(screen.getByText(/· \d+ s/)).toBeVisible();
 });
 
+test("a wait counts from when it began", async () => {
+  const hour = new Date(Date.now() - 3_600_000).toISOString();
+  const since = new Date(Date.now() - 240_000).toISOString();
+  serves(aRun({ status: "queued", created_at: hour, started_at: hour, waiting_since: since }));
+  renderPage(ADDRESS);
+  expect(await screen.findByText(/waiting for a worker/)).toBeVisible();
+  expect(screen.getByText(/· 4 min/)).toBeVisible();
+});
+
+test("Back leads through the tabs, and not through the steps that were looked at", async () => {
+  serves(aRun({ ...DONE, last_seq: 5, marks: "npsmw" }), steps(1, 5));
+  const { user, router } = renderPage(`${ADDRESS}?tab=timeline`);
+  const rows = within(await screen.findByRole("tabpanel"));
+  await user.click(await rows.findByText("Step number 2"));
+  await user.click(await rows.findByText("Step number 3"));
+  await user.click(screen.getByRole("tab", { name: /Sources/ }));
+  await user.click(screen.getByRole("tab", { name: /Tokens/ }));
+  const shown = () => screen.getByRole("tab", { selected: true }).textContent;
+  expect(shown()).toBe("Tokens");
+  act(() => router.history.back());
+  await waitFor(() => expect(shown()).toMatch(/^Sources/));
+  act(() => router.history.back());
+  await waitFor(() => expect(shown()).toBe("Timeline"));
+  expect(router.state.location.search).toMatchObject({ step: 3 });
+});
+
 test("a worker that gives no sign is mentioned", async () => {
   const old = new Date(Date.now() - 40_000).toISOString();
   serves(aRun({ live: { doing: "read_source: Pool", since: old, worker_seen: old } }));
   renderPage(ADDRESS);
-  expect(await screen.findByText(/no sign of its worker for 40 s/)).toBeVisible();
+  expect(await screen.findByText(/no sign of its worker for \d+ s/)).toBeVisible();
 });
 
 test("a lost connection is said, and the run is not in doubt", async () => {

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useMemo, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { OpenQuestions } from "@/features/asking/open-questions";
 import { FLOW_NAMES, flowOf } from "@/features/flow/flows";
 import { PlanRail } from "@/features/plan/plan-rail";
@@ -15,7 +15,7 @@ import { DigDeeper, SteeringBar } from "@/features/run/steering-bar";
 import { ThreadTrail } from "@/features/run/thread-trail";
 import { SourcesView } from "@/features/sources/sources-view";
 import { Timeline } from "@/features/timeline/timeline";
-import { reportQuery } from "@/shared/api/reports";
+import { type Report, reportQuery } from "@/shared/api/reports";
 import { hasEnded, type Run, type RunDetail, runQuery } from "@/shared/api/runs";
 import { statusWording } from "@/shared/format/run-words";
 import { continuedMarks } from "@/shared/horizon/marks";
@@ -24,39 +24,41 @@ import { useStepLog } from "@/shared/stream/use-step-log";
 import { Dialog } from "@/shared/ui/dialog";
 import { useMediaQuery } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
+import { type Loadable, Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { RunTabs } from "./run-tabs";
 import type { RunSearch, Tab } from "./search-params";
+import { fetched } from "./view";
 import "./run-page.css";
 
 // Not needed for the first view of a run.
-const FlowView = lazy(async () => ({ default: (await import("@/features/flow/flow-view")).FlowView }));
-const TokensView = lazy(async () => ({ default: (await import("@/features/tokens/tokens-view")).TokensView }));
+const FlowView = fetched("this view", async () => (await import("@/features/flow/flow-view")).FlowView);
+const TokensView = fetched("the tokens", async () => (await import("@/features/tokens/tokens-view")).TokensView);
 
 interface RunPageProps {
   id: string;
   search: RunSearch;
+  /** Another tab is a place to come back to; what changes within one is not. */
   onSearch(part: RunSearch): void;
   onAsked(run: Run): void;
 }
 
 export function RunPage(props: RunPageProps) {
   const run = useQuery(runQuery(props.id));
-  if (run.data) return <LoadedRun {...props} run={run.data} />;
   return (
-    <main className="shell-problem">
-      {run.isPending && <p className="quiet">Loading the run…</p>}
-      <ProblemNote error={run.error} onRetry={() => run.refetch()} />
-    </main>
+    <Loaded query={run} what="the run" framed>
+      {(loaded) => <LoadedRun {...props} run={loaded} />}
+    </Loaded>
   );
 }
 
 function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: RunDetail }) {
   const active = !hasEnded(run);
   useRunEvents(run.id, run.last_seq, active);
-  const { log, need } = useStepLog(run.id, run.last_seq);
+  const { log, need, error: missing, retry } = useStepLog(run.id, run.last_seq);
   const marks = useMemo(() => continuedMarks(run.marks, log), [run.marks, log]);
-  const report = useQuery(reportQuery(run.id, marks.includes("w"))).data ?? null;
+  const written = marks.includes("w");
+  const stored = useQuery(reportQuery(run.id, written));
   const narrow = useMediaQuery("(max-width: 900px)");
   const [column, setColumn] = useState<HTMLElement | null>(null);
   const [page, setPage] = useState<HTMLElement | null>(null);
@@ -104,7 +106,12 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
 
   const rail = <PlanRail log={log} marks={marks} active={active} selected={selected} need={need} onPick={pick} />;
   const deeper = <DigDeeper run={run} onAsked={onAsked} />;
-  const evidence = report && <Evidence report={report} pinned={pinned} onPin={pin} />;
+  const withReport = (show: (report: Report) => ReactNode, without: ReactNode = null) => (
+    <ReportOr run={run} written={written} query={stored} without={without}>
+      {show}
+    </ReportOr>
+  );
+  const found = <FoundSoFar run={run.id} marks={marks} onPick={pick} />;
   const scroller = narrow ? page : column;
 
   return (
@@ -118,7 +125,7 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
               <Family run={run} />
             </>
           }
-          controls={<RunControls run={run} hasReport={report !== null} />}
+          controls={<RunControls run={run} hasReport={Boolean(stored.data)} />}
         />
         <HorizonPanel
           run={run}
@@ -133,7 +140,7 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
         <div className="run-cols">
           {!narrow && <aside className="run-rail">{rail}</aside>}
           <main className="run-main">
-            <RunTabs tab={tab} names={names} report={report} onTab={(next) => onSearch({ tab: next })}>
+            <RunTabs tab={tab} names={names} report={stored.data} onTab={(next) => onSearch({ tab: next })}>
               {narrow && (
                 <>
                   <button type="button" className="btn plain small" onClick={() => setSheet("plan")}>
@@ -152,6 +159,8 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
               aria-labelledby={`tab-${tab}`}
               ref={setColumn}
             >
+              {/* Rows whose steps are missing keep their place; here stands why. */}
+              <ProblemNote error={missing} onRetry={retry} />
               {tab === "timeline" && (
                 <Timeline
                   run={run.id}
@@ -168,13 +177,12 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
                   onShowAll={() => onSearch({ only: undefined })}
                 />
               )}
-              <Suspense fallback={<p className="quiet run-none">Loading…</p>}>
-                {tab === "flow" && <FlowView run={run} last={log.last} active={active} onPick={pick} />}
-                {tab === "tokens" && <TokensView run={run} active={active} onPick={pick} />}
-              </Suspense>
+              {tab === "flow" && <FlowView run={run} last={log.last} active={active} onPick={pick} />}
+              {tab === "tokens" && <TokensView run={run} active={active} onPick={pick} />}
               {tab === "sources" && (
                 <SourcesView
-                  report={report}
+                  written={written}
+                  report={stored}
                   log={log}
                   marks={marks}
                   pinned={pinned}
@@ -184,22 +192,19 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
                 />
               )}
               {tab === "report" &&
-                (report ? (
-                  <ReportView report={report} pinned={pinned} onPin={pin} remedy={deeper} />
-                ) : (
-                  <div className="run-none">
-                    <NoReport run={run} />
-                  </div>
-                ))}
+                withReport((it) => <ReportView report={it} pinned={pinned} onPin={pin} remedy={deeper} />)}
             </div>
           </main>
           {!narrow && (
             <aside className="run-side" aria-label="Report and evidence">
-              {!report && <NoReport run={run} />}
-              {!report && <FoundSoFar run={run.id} marks={marks} onPick={pick} />}
-              {report && (tab === "report" || pinned.length > 0) && evidence}
-              {report && tab !== "report" && (
-                <ReportView compact report={report} pinned={pinned} onPin={pin} remedy={deeper} />
+              {withReport(
+                (it) => (
+                  <>
+                    {(tab === "report" || pinned.length > 0) && <Evidence report={it} pinned={pinned} onPin={pin} />}
+                    {tab !== "report" && <ReportView compact report={it} pinned={pinned} onPin={pin} remedy={deeper} />}
+                  </>
+                ),
+                found,
               )}
             </aside>
           )}
@@ -211,13 +216,39 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
         {rail}
       </Dialog>
       <Dialog sheet open={narrow && sheet === "evidence"} onClose={() => setSheet(null)} title="Evidence">
-        {evidence ?? (
-          <>
-            <NoReport run={run} />
-            <FoundSoFar run={run.id} marks={marks} onPick={pick} />
-          </>
+        {withReport(
+          (it) => (
+            <Evidence report={it} pinned={pinned} onPin={pin} />
+          ),
+          found,
         )}
       </Dialog>
     </div>
+  );
+}
+
+interface ReportOrProps {
+  run: RunDetail;
+  /** Its steps say that a report was written. */
+  written: boolean;
+  query: Loadable<Report | null>;
+  /** What stands below the word that there is no report. */
+  without: ReactNode;
+  children(report: Report): ReactNode;
+}
+
+/** The report, or what is in its place: nobody has written one, it is on its way, or it could not be fetched. */
+function ReportOr({ run, written, query, without, children }: ReportOrProps) {
+  const none = (
+    <>
+      <NoReport run={run} />
+      {without}
+    </>
+  );
+  if (!written) return none;
+  return (
+    <Loaded query={query} what="the report">
+      {(report) => (report === null ? none : children(report))}
+    </Loaded>
   );
 }

@@ -6,7 +6,8 @@ interface RunTabsProps {
   tab: Tab;
   /** Which views the run has, by name. */
   names: Partial<Record<Tab, string>>;
-  report: Report | null;
+  /** Where it is here; the tabs say nothing about one that is not. */
+  report: Report | null | undefined;
   onTab(tab: Tab): void;
   /** What stands at the end of the row. */
   children: ReactNode;

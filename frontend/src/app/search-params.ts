@@ -1,5 +1,7 @@
 /** What of a view stands in its address. Anything else a link holds is left out. Pure. */
 
+import { LINK_PROBLEMS, type LinkProblem } from "@/features/session/sign-in";
+
 export const TABS = ["timeline", "flow", "sources", "report", "tokens"] as const;
 export type Tab = (typeof TABS)[number];
 
@@ -28,6 +30,16 @@ export function runSearch(raw: Record<string, unknown>): RunSearch {
     ...(only && { only }),
     ...(cite.length > 0 && { cite }),
   };
+}
+
+export interface SignInSearch {
+  /** Why the login link could not be used. */
+  link?: LinkProblem;
+}
+
+export function signInSearch(raw: Record<string, unknown>): SignInSearch {
+  const link = LINK_PROBLEMS.find((problem) => problem === raw.link);
+  return link ? { link } : {};
 }
 
 export interface LibrarySearch {

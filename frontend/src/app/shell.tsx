@@ -4,27 +4,30 @@ import { SettingsMenu } from "@/features/session/settings-menu";
 import { SignIn } from "@/features/session/sign-in";
 import { ApiProblem } from "@/shared/api/client";
 import { sessionQuery } from "@/shared/api/session";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { Loaded } from "@/shared/ui/loaded";
+import { AwayBanner } from "./away-banner";
 import { useTheme } from "./theme";
 import "./shell.css";
 
 /** Top bar, and below it the view, or the way in. */
 export function Shell() {
   const session = useQuery(sessionQuery);
+  const link = useLocation({ select: ({ search }) => ("link" in search ? search.link : undefined) });
   const stranger = session.error instanceof ApiProblem && session.error.status === 401;
   return (
     <div className="shell">
       <a className="skip" href="#view">
         Skip to content
       </a>
-      <TopBar signedIn={session.isSuccess} />
+      <TopBar signedIn={session.data !== undefined} />
+      <AwayBanner />
       <div className="view" id="view">
-        {session.isSuccess && <Outlet />}
-        {stranger && <SignIn />}
-        {session.error && !stranger && (
-          <main className="shell-problem">
-            <ProblemNote error={session.error} onRetry={() => session.refetch()} />
-          </main>
+        {stranger ? (
+          <SignIn problem={link} />
+        ) : (
+          <Loaded query={session} what="your session" framed>
+            {() => <Outlet />}
+          </Loaded>
         )}
       </div>
     </div>

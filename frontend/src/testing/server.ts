@@ -14,6 +14,7 @@ export function problem(status: number, title: string, more: Record<string, stri
 
 export const server = setupServer(
   http.get(at("/session"), () => HttpResponse.json({ tenant: "local", csrf_token: "token-of-this-session" })),
+  http.get(at("/health/ready"), () => HttpResponse.json({ status: "ok", parts: { postgres: "ok", redis: "ok" } })),
   http.get(at("/tenant"), () =>
     HttpResponse.json({ name: "local", training_opt_in: false, daily_spend_usd: null, spent_today_usd: 0 }),
   ),
@@ -53,7 +54,9 @@ export const server = setupServer(
       start: "",
       job_id: null,
       runs: 0,
+      rated_runs: 0,
       new_runs: 0,
+      new_rated_runs: 0,
       new_groups: 0,
       comparisons: 0,
       withheld: 0,

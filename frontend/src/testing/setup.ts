@@ -1,10 +1,11 @@
 import "@testing-library/jest-dom/vitest";
 import { cleanup, configure } from "@testing-library/react";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
+import { forgetReach } from "@/shared/api/reach";
 import { server } from "./server";
 
 // A view that is loaded when it is first opened may take longer on a busy machine than the library's second.
-configure({ asyncUtilTimeout: 5_000 });
+configure({ asyncUtilTimeout: 20_000 });
 
 // What jsdom lacks and the page asks for. Sizes are fixed, so that virtual lists have something to fill.
 class Sizes implements ResizeObserver {
@@ -58,6 +59,7 @@ for (const name of ["clientWidth", "offsetWidth"] as const) {
 beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
 afterEach(() => {
   cleanup();
+  forgetReach();
   server.resetHandlers();
   sessionStorage.clear();
 });

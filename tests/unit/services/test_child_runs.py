@@ -51,6 +51,7 @@ def row(**more: Any) -> RunRow:
         traceparent=None,
         kind="ask",
         durability="sync",
+        waiting_since=None,
     )
     return replace(made, **more)
 

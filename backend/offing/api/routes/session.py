@@ -10,7 +10,10 @@ from offing.api.parts import Held
 from offing.api.routes.responses import problems
 from offing.api.schemas import SessionOut
 from offing.api.strict import StrictRoute
+from offing.core.errors import InvalidInput, OffingError, Unauthorised, Unavailable
 from offing.services import access, views
+
+NO_STORE = {"Cache-Control": "no-store"}
 
 router = APIRouter(prefix="/session", tags=["session"], route_class=StrictRoute)
 
@@ -41,11 +44,21 @@ async def log_out(caller: Known, held: Held, request: Request, response: Respons
     responses=problems(_401="The link was used before or has expired."),
 )
 async def log_in(
-    held: Held, request: Request, token: Annotated[str, Query(min_length=1, max_length=200)]
+    held: Held,
+    request: Request,
+    token: Annotated[str | None, Query(max_length=200, description="Of the link that `offing login` prints.")] = None,
 ) -> RedirectResponse:
-    """Use a one-time link: sets the session's cookie and goes to the page."""
-    session = await access.redeem(held.database, token)
-    response = RedirectResponse("/", 303, headers={"Cache-Control": "no-store"})
+    """Use a one-time link: sets the session's cookie and redirects to the web UI.
+
+    A browser whose link cannot be used is redirected to the sign-in view, which says why and how to get a new link.
+    """
+    try:
+        session = await access.redeem(held.database, _required(token))
+    except (Unauthorised, InvalidInput, Unavailable) as error:
+        if "text/html" not in request.headers.get("accept", ""):
+            raise
+        return RedirectResponse(f"/sign-in?link={_reason(error)}", 303, headers=NO_STORE)
+    response = RedirectResponse("/", 303, headers=NO_STORE)
     response.set_cookie(
         COOKIE,
         session.token,
@@ -56,3 +69,16 @@ async def log_in(
         secure=request.url.scheme == "https",
     )
     return response
+
+
+def _required(token: str | None) -> str:
+    if not token:
+        raise InvalidInput("token", "the link has no token", "Open the whole link that `offing login` prints.")
+    return token
+
+
+def _reason(error: OffingError) -> str:
+    """Why a link could not be used, as the sign-in view takes it."""
+    if isinstance(error, Unavailable):
+        return "unchecked"
+    return "used" if isinstance(error, Unauthorised) else "incomplete"

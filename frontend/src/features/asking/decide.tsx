@@ -1,9 +1,9 @@
-import { useState } from "react";
+import { useDraft } from "@/shared/ui/drafts";
 import type { FormProps } from "./open-questions";
 
 /** Yes or no, with a word for the run where one helps. */
-export function Decide({ question, busy, onAnswer }: FormProps) {
-  const [comment, setComment] = useState("");
+export function Decide({ question, draft, busy, onAnswer }: FormProps) {
+  const [comment, setComment] = useDraft(`${draft}.comment`, "");
   const say = (approved: boolean) => onAnswer({ approved, comment: comment.trim() });
   return (
     <div className="asked-acts">

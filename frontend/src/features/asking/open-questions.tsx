@@ -2,8 +2,10 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type AnswerRequest, answerQuestion, type Question, questionsQuery } from "@/shared/api/questions";
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
 import { span } from "@/shared/format/numbers";
+import { forgetDraft } from "@/shared/ui/drafts";
 import { useNow } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
+import { Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { Decide } from "./decide";
 import { ReviewPlan } from "./review-plan";
@@ -13,8 +15,7 @@ import "./open-questions.css";
 /** What a run asks of whoever reads this page, over the steering bar. Nothing while it asks nothing. */
 export function OpenQuestions({ run }: { run: RunDetail }) {
   const asks = run.questions > 0 && !hasEnded(run);
-  const { data } = useQuery({ ...questionsQuery(run.id), enabled: asks });
-  const open = asks ? (data?.items.filter((question) => question.open) ?? []) : [];
+  const questions = useQuery({ ...questionsQuery(run.id), enabled: asks });
   useHotkeys([
     {
       keys: "g q",
@@ -22,12 +23,16 @@ export function OpenQuestions({ run }: { run: RunDetail }) {
       run: () => document.querySelector<HTMLElement>(".asked input, .asked textarea, .asked button")?.focus(),
     },
   ]);
-  if (open.length === 0) return null;
+  if (!asks) return null;
   return (
     <section className="asked" aria-label="What the run asks" aria-live="polite">
-      {open.map((question) => (
-        <Card key={question.number} run={run.id} question={question} />
-      ))}
+      <Loaded query={questions} what="what the run asks">
+        {({ items }) =>
+          items
+            .filter((question) => question.open)
+            .map((question) => <Card key={question.number} run={run.id} question={question} />)
+        }
+      </Loaded>
     </section>
   );
 }
@@ -42,8 +47,12 @@ const LEAD: Record<Question["kind"], string> = {
 
 function Card({ run, question }: { run: string; question: Question }) {
   const client = useQueryClient();
+  const draft = `answer.${run}.${question.number}`;
   const answer = useMutation({
     mutationFn: (given: AnswerRequest) => answerQuestion(run, question.number, given),
+    onSuccess: () => {
+      for (const part of ["text", "comment"]) forgetDraft(`${draft}.${part}`);
+    },
     // Also where somebody else was first: what is open now is asked for again.
     onSettled: () => {
       client.invalidateQueries({ queryKey: ["questions", run] });
@@ -59,7 +68,7 @@ function Card({ run, question }: { run: string; question: Question }) {
       </p>
       <h2 id={name}>{question.prompt}</h2>
       {question.detail && <pre className="asked-detail">{question.detail}</pre>}
-      <Form question={question} busy={answer.isPending} onAnswer={(given) => answer.mutate(given)} />
+      <Form question={question} draft={draft} busy={answer.isPending} onAnswer={(given) => answer.mutate(given)} />
       <ProblemNote error={answer.error} />
     </article>
   );
@@ -75,6 +84,8 @@ function Due({ at }: { at: string | null }) {
 
 export interface FormProps {
   question: Question;
+  /** The name under which a reload finds what was typed. */
+  draft: string;
   busy: boolean;
   onAnswer(given: AnswerRequest): void;
 }

@@ -1,11 +1,11 @@
-import { useState } from "react";
+import { useDraft } from "@/shared/ui/drafts";
 import type { FormProps } from "./open-questions";
 import { isEdited, planSteps, planText } from "./plan-text";
 
 /** A plan to follow, to rewrite, or to send back with a comment. */
-export function ReviewPlan({ question, busy, onAnswer }: FormProps) {
-  const [text, setText] = useState(() => planText(question.steps));
-  const [comment, setComment] = useState("");
+export function ReviewPlan({ question, draft, busy, onAnswer }: FormProps) {
+  const [text, setText] = useDraft(`${draft}.text`, planText(question.steps));
+  const [comment, setComment] = useDraft(`${draft}.comment`, "");
   const edited = isEdited(text, question.steps);
   const steps = planSteps(text);
   const said = comment.trim();

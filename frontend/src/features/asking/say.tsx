@@ -1,9 +1,10 @@
-import { type FormEvent, useState } from "react";
+import type { FormEvent } from "react";
+import { useDraft } from "@/shared/ui/drafts";
 import type { FormProps } from "./open-questions";
 
 /** An answer in words, or one of the choices. */
-export function Say({ question, busy, onAnswer }: FormProps) {
-  const [text, setText] = useState("");
+export function Say({ question, draft, busy, onAnswer }: FormProps) {
+  const [text, setText] = useDraft(`${draft}.text`, "");
   if (question.choices.length > 0) {
     return (
       <div className="asked-acts">

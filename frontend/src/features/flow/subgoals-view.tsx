@@ -2,8 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import { wholeStepsQuery } from "@/shared/api/flow";
 import type { RunDetail } from "@/shared/api/runs";
 import { counted } from "@/shared/format/numbers";
-import { ProblemNote } from "@/shared/ui/problem-note";
-import { bandsOf } from "./subgoal-bands";
+import { Loaded } from "@/shared/ui/loaded";
+import { type Band, bandsOf } from "./subgoal-bands";
 
 interface SubgoalsViewProps {
   run: RunDetail;
@@ -15,20 +15,31 @@ interface SubgoalsViewProps {
 /** The run's subgoals as bands over its turns, one under the other. */
 export function SubgoalsView({ run, last, active, onPick }: SubgoalsViewProps) {
   const steps = useQuery(wholeStepsQuery(run.id, ["memory"], last, active));
-  const bands = bandsOf(steps.data ?? []);
-  const turns = bands.reduce((sum, band) => sum + band.turns.length, 0);
   return (
     <section className="flow" aria-label="Subgoals">
-      <ProblemNote error={steps.error} onRetry={() => steps.refetch()} />
-      {steps.isPending && <p className="quiet">Loading the subgoals…</p>}
-      {steps.data && turns === 0 && <p className="quiet">Its first subgoal appears here after its first turn.</p>}
-      {turns > 0 && (
-        <div className="band-strip" aria-hidden="true">
-          {bands.map((band) => (
-            <span key={band.number} style={{ flexGrow: band.turns.length }} title={band.subgoal} />
-          ))}
-        </div>
-      )}
+      <Loaded
+        query={steps}
+        what="the subgoals"
+        empty={(known) =>
+          bandsOf(known).length === 0 ? (
+            <p className="quiet">Its first subgoal appears here after its first turn.</p>
+          ) : null
+        }
+      >
+        {(known) => <Bands bands={bandsOf(known)} onPick={onPick} />}
+      </Loaded>
+    </section>
+  );
+}
+
+function Bands({ bands, onPick }: { bands: readonly Band[]; onPick(seq: number): void }) {
+  return (
+    <>
+      <div className="band-strip" aria-hidden="true">
+        {bands.map((band) => (
+          <span key={band.number} style={{ flexGrow: band.turns.length }} title={band.subgoal} />
+        ))}
+      </div>
       <ol className="flow-list">
         {bands.map((band) => (
           <li key={band.number} className="band">
@@ -53,6 +64,6 @@ export function SubgoalsView({ run, last, active, onPick }: SubgoalsViewProps) {
           </li>
         ))}
       </ol>
-    </section>
+    </>
   );
 }

@@ -16,7 +16,7 @@ interface LimitsFieldProps {
 /** Money, time, graph and engine: what most questions leave alone. Every field has its place before its list has come. */
 export function LimitsField({ settings, graphs, engines, onChange }: LimitsFieldProps) {
   const [open, setOpen] = useState(false);
-  const { box, onKeyDown } = usePopover(open, () => setOpen(false));
+  const { box, onKeyDown } = usePopover<HTMLDivElement>(open, () => setOpen(false));
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: it only closes on the Escape of the fields inside
     <div className="limits" ref={box} onKeyDown={onKeyDown}>

@@ -1,14 +1,14 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { hasEnded, type Run, runQuery, runsQuery } from "@/shared/api/runs";
+import { hasEnded, type Run, type RunDetail, runQuery, runsQuery } from "@/shared/api/runs";
 import { ago, count, counted, money, took } from "@/shared/format/numbers";
 import { statusWording } from "@/shared/format/run-words";
 import { expectedSteps } from "@/shared/horizon/geometry";
 import { HorizonThumb } from "@/shared/horizon/horizon";
 import { useNow, useSeen, useSettled } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { Loaded, More } from "@/shared/ui/loaded";
 import "./recent-runs.css";
 
 interface RecentRunsProps {
@@ -21,10 +21,9 @@ export function RecentRuns({ onExample }: RecentRunsProps) {
   const [search, setSearch] = useState("");
   const settled = useSettled(search.trim(), 250);
   const runs = useInfiniteQuery(runsQuery(settled));
-  const items = runs.data?.pages.flatMap((page) => page.items) ?? [];
   useHotkeys([{ keys: "/", does: "Search runs", run: () => document.getElementById("run-search")?.focus() }]);
 
-  if (runs.isSuccess && items.length === 0 && !settled) return <NoRunsYet onExample={onExample} />;
+  if (!settled && runs.data?.pages[0]?.items.length === 0) return <NoRunsYet onExample={onExample} />;
   return (
     <section className="recent" aria-label="Runs">
       <div className="recent-head">
@@ -39,19 +38,24 @@ export function RecentRuns({ onExample }: RecentRunsProps) {
           onChange={(event) => setSearch(event.target.value)}
         />
       </div>
-      <ProblemNote error={runs.error} onRetry={() => runs.refetch()} />
-      {runs.isPending && <p className="quiet">Loading runs…</p>}
-      {runs.isSuccess && items.length === 0 && <p className="quiet">No question holds “{settled}”.</p>}
-      <ul>
-        {items.map((run) => (
-          <RunRow key={run.id} run={run} />
-        ))}
-      </ul>
-      {runs.hasNextPage && (
-        <button type="button" className="btn" disabled={runs.isFetchingNextPage} onClick={() => runs.fetchNextPage()}>
-          Earlier runs
-        </button>
-      )}
+      <Loaded
+        query={runs}
+        what="the runs"
+        empty={({ pages }) =>
+          pages[0]?.items.length === 0 ? <p className="quiet">No question contains “{settled}”.</p> : null
+        }
+      >
+        {({ pages }) => (
+          <ul>
+            {pages
+              .flatMap(({ items }) => items)
+              .map((run) => (
+                <RunRow key={run.id} run={run} />
+              ))}
+          </ul>
+        )}
+      </Loaded>
+      <More query={runs} text="Earlier runs" />
     </section>
   );
 }
@@ -62,7 +66,6 @@ function RunRow({ run }: { run: Run }) {
   const detail = useQuery({ ...runQuery(run.id), enabled: seen, staleTime: hasEnded(run) ? 600_000 : 4_000 });
   const now = useNow(30_000);
   const { word, tone } = statusWording(run);
-  const marks = detail.data?.marks ?? "";
   return (
     <li ref={setElement}>
       <Link to="/runs/$runId" params={{ runId: run.id }} className="run-row">
@@ -72,7 +75,8 @@ function RunRow({ run }: { run: Run }) {
           {word}
         </span>
         <span className="run-row-line">
-          <HorizonThumb marks={marks} steps={expectedSteps(marks.length, run.budget.turns, hasEnded(run))} />
+          {detail.data && <Thumb run={detail.data} />}
+          {detail.error && !detail.data && <span className="quiet">its steps could not be loaded</span>}
         </span>
         <span className="run-row-facts num">
           <span>{ago(run.created_at, now)}</span>
@@ -85,6 +89,10 @@ function RunRow({ run }: { run: Run }) {
       </Link>
     </li>
   );
+}
+
+function Thumb({ run }: { run: RunDetail }) {
+  return <HorizonThumb marks={run.marks} steps={expectedSteps(run.marks.length, run.budget.turns, hasEnded(run))} />;
 }
 
 function NoRunsYet({ onExample }: RecentRunsProps) {

@@ -11,7 +11,7 @@ import {
 import { count, counted } from "@/shared/format/numbers";
 import { useSettled } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { Failure, Loaded, More } from "@/shared/ui/loaded";
 import { type Picked, readDrop, readField } from "@/shared/upload/read-drop";
 import { UploadList } from "@/shared/upload/upload-list";
 import { useUpload } from "@/shared/upload/use-upload";
@@ -35,11 +35,9 @@ export function LibraryPage({ pointed, collection, onCollection }: LibraryPagePr
   const [erasing, setErasing] = useState<Source | null>(null);
   const settled = useSettled(search.trim(), 250);
   const upload = useUpload();
-  const collections = useQuery(collectionsQuery).data ?? [];
+  const collections = useQuery(collectionsQuery);
   const sources = useInfiniteQuery(sourcesQuery(collection, settled));
   const hits = useQuery(passagesQuery(collection, settled));
-  const items = sources.data?.pages.flatMap((page) => page.items) ?? [];
-  const total = sources.data?.pages[0]?.total ?? 0;
   useHotkeys([
     { keys: "/", does: "Search the library", run: () => document.getElementById("library-search")?.focus() },
   ]);
@@ -57,7 +55,7 @@ export function LibraryPage({ pointed, collection, onCollection }: LibraryPagePr
     <main className="library" onDragOver={(event) => event.preventDefault()} onDrop={dropped}>
       <div className="library-head">
         <h1>Library</h1>
-        <span className="quiet num">{sources.isSuccess && counted(total, "document")}</span>
+        <span className="quiet num">{sources.data?.pages[0] && counted(sources.data.pages[0].total, "document")}</span>
         <span className="library-add">
           <FileButton text="Add files" onPick={take} />
           <FileButton text="Add a folder" folder onPick={take} />
@@ -74,45 +72,47 @@ export function LibraryPage({ pointed, collection, onCollection }: LibraryPagePr
           value={search}
           onChange={(event) => setSearch(event.target.value)}
         />
-        {collections.length > 1 && (
-          <select
-            className="field"
-            aria-label="Collection"
-            value={collection === null ? ALL : `=${collection}`}
-            onChange={(event) => onCollection(event.target.value === ALL ? null : event.target.value.slice(1))}
-          >
-            <option value={ALL}>All collections</option>
-            {collections.map(({ name, count: held }) => (
-              <option key={name} value={`=${name}`}>
-                {collectionName(name)} ({count(held)})
-              </option>
-            ))}
-          </select>
-        )}
-      </div>
-      <ProblemNote error={sources.error} onRetry={() => sources.refetch()} />
-      {settled.length > 1 && <HitList hits={hits.data?.items} error={hits.error} />}
-      {sources.isSuccess && items.length === 0 && <NoDocuments searched={settled} />}
-      <ul className="library-list" aria-label="Documents">
-        {items.map((source) => (
-          <SourceRow
-            key={source.id}
-            source={source}
-            pointed={source.id === pointed}
-            onErase={() => setErasing(source)}
-          />
-        ))}
-      </ul>
-      {sources.hasNextPage && (
-        <button
-          type="button"
-          className="btn"
-          disabled={sources.isFetchingNextPage}
-          onClick={() => sources.fetchNextPage()}
+        <select
+          className="field"
+          aria-label="Collection"
+          value={collection === null ? ALL : `=${collection}`}
+          disabled={!collections.data}
+          onChange={(event) => onCollection(event.target.value === ALL ? null : event.target.value.slice(1))}
         >
-          More documents
-        </button>
-      )}
+          <option value={ALL}>All collections</option>
+          {collection !== null && !collections.data?.some(({ name }) => name === collection) && (
+            <option value={`=${collection}`}>{collectionName(collection)}</option>
+          )}
+          {collections.data?.map(({ name, count: held }) => (
+            <option key={name} value={`=${name}`}>
+              {collectionName(name)} ({count(held)})
+            </option>
+          ))}
+        </select>
+      </div>
+      <Failure query={collections} />
+      {settled.length > 1 && <HitList query={hits} />}
+      <Loaded
+        query={sources}
+        what="the documents"
+        empty={({ pages }) => (pages[0]?.items.length === 0 ? <NoDocuments searched={settled} /> : null)}
+      >
+        {({ pages }) => (
+          <ul className="library-list" aria-label="Documents">
+            {pages
+              .flatMap(({ items }) => items)
+              .map((source) => (
+                <SourceRow
+                  key={source.id}
+                  source={source}
+                  pointed={source.id === pointed}
+                  onErase={() => setErasing(source)}
+                />
+              ))}
+          </ul>
+        )}
+      </Loaded>
+      <More query={sources} text="More documents" />
       {erasing && <EraseDialog source={erasing} onClose={() => setErasing(null)} />}
     </main>
   );

@@ -93,9 +93,11 @@ function Quote({ citation, more, brief }: { citation: Citation; more: boolean; b
   );
 }
 
+/** Of the same passage as the quote's; where it cannot be fetched, the quote says so. */
 function Hash({ citation }: { citation: Citation }) {
-  const { data } = useContext(citation, 600);
-  if (!data) return null;
+  const passage = useContext(citation, 600);
+  const { data } = passage;
+  if (!data || passage.isError) return null;
   return (
     <span className="tag" title={`SHA-256 of the stored file ${data.name}: ${data.snapshot}`}>
       sha {shortHash(data.snapshot)}

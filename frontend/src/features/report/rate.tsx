@@ -1,15 +1,15 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { type Rating, type RatingRequest, rate, ratingsQuery, type Sentence } from "@/shared/api/reports";
+import { type Rating, type RatingRequest, rate, type Sentence } from "@/shared/api/reports";
 import { Dialog } from "@/shared/ui/dialog";
+import { forgetDraft, useDraft } from "@/shared/ui/drafts";
 import { Menu } from "@/shared/ui/menu";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import "./rate.css";
 
-/** The standing opinions on a run's report by sentence id; the whole report's under "". A later one takes its place. */
-export function useRatings(run: string): ReadonlyMap<string, Rating> {
-  const { data } = useQuery(ratingsQuery(run));
-  const sorted = [...(data ?? [])].sort((left, right) => left.version - right.version);
+/** Ratings by sentence id; the whole report's under "". A later one takes the place of an earlier one. */
+export function latestRatings(ratings: readonly Rating[]): ReadonlyMap<string, Rating> {
+  const sorted = [...ratings].sort((left, right) => left.version - right.version);
   return new Map(sorted.map((rating) => [rating.claim ?? "", rating]));
 }
 
@@ -123,9 +123,14 @@ interface CorrectionProps {
 }
 
 function Correction({ run, claim, about, was, open, onClose }: CorrectionProps) {
-  const [text, setText] = useState(was);
+  const draft = `correction.${run}.${claim ?? ""}`;
+  const [text, setText] = useDraft(draft, was);
   const send = useRate(run);
-  const submit = () => send.mutate({ claim, value: -1, correction: text.trim() }, { onSuccess: onClose });
+  const saved = () => {
+    forgetDraft(draft);
+    onClose();
+  };
+  const submit = () => send.mutate({ claim, value: -1, correction: text.trim() }, { onSuccess: saved });
   return (
     <Dialog open={open} onClose={onClose} title="What would be right?">
       <p className="rate-about">{about}</p>

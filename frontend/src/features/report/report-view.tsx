@@ -1,8 +1,10 @@
+import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import type { Citation, Report, Sentence } from "@/shared/api/reports";
+import { type Citation, type Rating, type Report, ratingsQuery, type Sentence } from "@/shared/api/reports";
 import { ending } from "@/shared/format/run-words";
+import { Loaded } from "@/shared/ui/loaded";
 import { Figures } from "./figures";
-import { ReportRating, useRatings } from "./rate";
+import { latestRatings, ReportRating } from "./rate";
 import { SentenceView } from "./sentence-view";
 import "./report-view.css";
 
@@ -16,9 +18,13 @@ interface ReportViewProps {
   compact?: boolean;
 }
 
+/** Before they have come; the foot of the report says where they could not be fetched. */
+const NO_RATINGS: ReadonlyMap<string, Rating> = new Map();
+
 /** A report as structured sentences; every word of it is shown as text. */
 export function ReportView({ report, pinned, onPin, remedy, compact = false }: ReportViewProps) {
-  const ratings = useRatings(report.run_id);
+  const stored = useQuery(ratingsQuery(report.run_id));
+  const ratings = stored.data ? latestRatings(stored.data) : NO_RATINGS;
   const citations = new Map<number, Citation>(report.citations.map((citation) => [citation.number, citation]));
   const shown = (sentence: Sentence) => (
     <SentenceView
@@ -52,7 +58,9 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
           {report.written_by && `, written by ${report.written_by}`},{" "}
           {new Date(report.created_at).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}
         </p>
-        <ReportRating run={report.run_id} rating={ratings.get("")} />
+        <Loaded query={stored} what="your ratings">
+          {() => <ReportRating run={report.run_id} rating={ratings.get("")} />}
+        </Loaded>
       </footer>
     </article>
   );

@@ -2,12 +2,15 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ChildRun, familyQuery } from "@/shared/api/families";
 import type { Run } from "@/shared/api/runs";
+import { Failure } from "@/shared/ui/loaded";
 import "./family.css";
 
 /** The runs that this one has started, with how each stands, and the one that started it. Nothing where there is none. */
 export function Family({ run }: { run: Pick<Run, "id" | "status"> }) {
-  const { data } = useQuery(familyQuery(run));
-  if (!data || (data.parent === null && data.children.length === 0)) return null;
+  const family = useQuery(familyQuery(run));
+  const { data } = family;
+  if (!data) return <Failure query={family} />;
+  if (data.parent === null && data.children.length === 0) return null;
   return (
     <nav className="run-family" aria-label="Runs of this run">
       {data.parent !== null && (

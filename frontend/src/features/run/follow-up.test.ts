@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { aRun } from "@/testing/builders";
-import { deeperRequest, followUpRequest } from "./follow-up";
+import { deeperRequest, followUpRequest, scopeWords } from "./follow-up";
 
 test("a follow-up stays in the thread with its graph and engines", () => {
   const run = aRun();
@@ -10,6 +10,16 @@ test("a follow-up stays in the thread with its graph and engines", () => {
     graph: run.graph,
     budget: { turns: 4 },
   });
+});
+
+test("a follow-up sees and uses what its run did, and says so", () => {
+  const scope = { collections: ["/home/me/papers", "notes"], sources: [], web: true, code: true, mcp: ["tickets"] };
+  const run = aRun({ scope });
+  expect(followUpRequest(run, "And then?", 4).scope).toEqual(scope);
+  expect(deeperRequest(run).scope).toEqual(scope);
+  expect(scopeWords(scope)).toBe("papers, notes, the web, code and tickets");
+  expect(scopeWords({ ...scope, sources: ["a", "b"], web: false, code: false, mcp: [] })).toBe("2 documents");
+  expect(scopeWords(aRun().scope)).toBe("all documents");
 });
 
 test("digging deeper takes the next preset and twice what was limited", () => {

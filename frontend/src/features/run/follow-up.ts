@@ -1,10 +1,12 @@
 /** What is asked after a run has ended. Pure. */
 
+import { collectionName } from "@/shared/api/library";
 import type { Run, RunRequest } from "@/shared/api/runs";
+import { counted } from "@/shared/format/numbers";
 
-type Parent = Pick<Run, "question" | "graph" | "thread_id" | "engines" | "budget">;
+type Parent = Pick<Run, "question" | "graph" | "thread_id" | "engines" | "budget" | "scope">;
 
-/** A new question in the run's thread, with its graph, engines and limits. */
+/** A new question in the run's thread, with its graph, engines, limits, and what it may see and use. */
 export function followUpRequest(run: Parent, question: string, turns: number): RunRequest {
   return {
     question,
@@ -12,7 +14,7 @@ export function followUpRequest(run: Parent, question: string, turns: number): R
     thread_id: run.thread_id,
     engines: run.engines,
     budget: { ...run.budget, turns },
-    scope: { collections: [], sources: [], web: false, mcp: [], code: false },
+    scope: run.scope,
     seed: 0,
   };
 }
@@ -28,4 +30,17 @@ export function deeperRequest(run: Parent): RunRequest {
     ...followUpRequest(run, run.question, next),
     budget: { turns: next, tokens: twice(tokens), usd: twice(usd), seconds: twice(seconds) },
   };
+}
+
+/** What a run may see and use, as in "papers, the web and code". */
+export function scopeWords({ collections, sources, web, code, mcp }: Parent["scope"]): string {
+  const documents =
+    sources.length > 0
+      ? [counted(sources.length, "document")]
+      : collections.length > 0
+        ? collections.map(collectionName)
+        : ["all documents"];
+  const parts = [...documents, ...(web ? ["the web"] : []), ...(code ? ["code"] : []), ...mcp];
+  const last = parts.at(-1) ?? "";
+  return parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${last}` : last;
 }

@@ -74,16 +74,14 @@ function Lasting({ from, now }: { from: string; now: number }) {
 }
 
 function Doing({ run, now }: { run: RunDetail; now: number }) {
-  if (run.status === "queued") {
+  if (run.status !== "running") {
     return (
       <>
-        waiting for a worker
-        <Lasting from={run.created_at} now={now} />
+        {waitWords(run)}
+        {run.waiting_since && <Lasting from={run.waiting_since} now={now} />}
       </>
     );
   }
-  if (run.status === "paused") return <>waits for {run.waiting_for ?? "a person to resume it"}</>;
-  if (run.status === "waiting") return <>waits for {run.waiting_for ?? "something it does not name"}</>;
   if (!run.live) return <>between two steps</>;
   const { verb, object } = doingWords(run.live.doing);
   return (
@@ -94,6 +92,13 @@ function Doing({ run, now }: { run: RunDetail; now: number }) {
       <Lasting from={run.live.since} now={now} />
     </>
   );
+}
+
+/** What a run that no worker works on waits for. */
+function waitWords(run: RunDetail): string {
+  if (run.status === "queued") return "waiting for a worker";
+  if (run.status === "paused") return `waiting for ${run.waiting_for ?? "a person to resume it"}`;
+  return `waiting for ${run.waiting_for ?? "something it does not name"}`;
 }
 
 function EndedLine({ run }: { run: RunDetail }) {

@@ -7,7 +7,7 @@ import { randomName } from "@/shared/stream/browser";
 import { type StepLog, stepAt, withSteps } from "@/shared/stream/step-log";
 import { useDraft } from "@/shared/ui/drafts";
 import { ProblemNote } from "@/shared/ui/problem-note";
-import { deeperRequest, followUpRequest } from "./follow-up";
+import { deeperRequest, followUpRequest, scopeWords } from "./follow-up";
 import "./steering-bar.css";
 
 interface SteeringBarProps {
@@ -69,6 +69,7 @@ function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
   );
 }
 
+/** A new question in the run's thread; it reads and uses what this run did, and says so. */
 function FollowUp({ run, onAsked }: SteeringBarProps) {
   const [text, setText] = useDraft(`follow.${run.id}`, "");
   const [turns, setTurns] = useDraft(`follow.turns.${run.id}`, Math.max(4, run.budget.turns));
@@ -93,6 +94,9 @@ function FollowUp({ run, onAsked }: SteeringBarProps) {
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
+      <span className="steer-scope" title={`Reads and uses ${scopeWords(run.scope)}, as this run did`}>
+        {scopeWords(run.scope)}
+      </span>
       <select
         className="field steer-depth"
         aria-label="Depth"

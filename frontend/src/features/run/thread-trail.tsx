@@ -2,11 +2,13 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Run } from "@/shared/api/runs";
 import { threadQuery } from "@/shared/api/threads";
+import { Failure } from "@/shared/ui/loaded";
 
 /** The thread's other questions, in their order. Nothing when this is the only one. */
 export function ThreadTrail({ run }: { run: Pick<Run, "id" | "thread_id" | "created_at"> }) {
-  const { data: thread } = useQuery(threadQuery(run.thread_id));
-  const others = (thread?.runs ?? [])
+  const thread = useQuery(threadQuery(run.thread_id));
+  if (!thread.data) return <Failure query={thread} />;
+  const others = thread.data.runs
     .filter((other) => other.id !== run.id)
     .sort((left, right) => left.created_at.localeCompare(right.created_at));
   if (others.length === 0) return null;

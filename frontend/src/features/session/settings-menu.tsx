@@ -1,9 +1,10 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { changeTenant, type TenantChange, tenantQuery } from "@/shared/api/catalog";
+import { changeTenant, type Tenant, type TenantChange, tenantQuery } from "@/shared/api/catalog";
 import { signOut } from "@/shared/api/session";
 import { money } from "@/shared/format/numbers";
 import { Dialog } from "@/shared/ui/dialog";
+import { Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import "./settings-menu.css";
 
@@ -23,20 +24,28 @@ export function SettingsMenu() {
 }
 
 function SettingsForm({ onClose }: { onClose(): void }) {
-  const client = useQueryClient();
   const tenant = useQuery(tenantQuery);
+  return (
+    <Loaded query={tenant} what="the settings">
+      {(settings) => <LoadedSettings tenant={settings} onClose={onClose} />}
+    </Loaded>
+  );
+}
+
+function LoadedSettings({ tenant, onClose }: { tenant: Tenant; onClose(): void }) {
+  const client = useQueryClient();
   const [cap, setCap] = useState<string | null>(null);
   const change = useMutation({
     mutationFn: (body: TenantChange) => changeTenant(body),
     onSuccess: (now) => client.setQueryData(tenantQuery.queryKey, now),
   });
   const leave = useMutation({ mutationFn: signOut, onSuccess: () => location.assign("/") });
-  if (!tenant.data) return <ProblemNote error={tenant.error} onRetry={() => tenant.refetch()} />;
-  const { training_opt_in, daily_spend_usd, spent_today_usd, name } = tenant.data;
+  const { training_opt_in, daily_spend_usd, spent_today_usd, name } = tenant;
   const shownCap = cap ?? (daily_spend_usd === null ? "" : String(daily_spend_usd));
+  const amount = cap === null || cap.trim() === "" ? null : Number(cap);
+  const usable = amount === null || amount >= 0;
   const saveCap = () => {
-    const amount = cap === null || cap.trim() === "" ? null : Number(cap);
-    if (cap !== null && (amount === null || amount >= 0)) change.mutate({ daily_spend_usd: amount });
+    if (cap !== null && usable) change.mutate({ daily_spend_usd: amount });
   };
   return (
     <div className="settings">
@@ -60,9 +69,15 @@ function SettingsForm({ onClose }: { onClose(): void }) {
           placeholder="no cap"
           value={shownCap}
           onChange={(event) => setCap(event.target.value)}
+          aria-invalid={!usable}
           onBlur={saveCap}
         />
         <small>{money(spent_today_usd)} spent today.</small>
+        {!usable && (
+          <small className="settings-wrong" role="alert">
+            Not saved. Give the cap as a number of dollars, such as 2.50, or leave it empty.
+          </small>
+        )}
       </label>
       <ProblemNote error={change.error ?? leave.error} />
       <div className="actions">

@@ -1,6 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { isGone } from "@/shared/api/client";
 import { passageQuery, type SpanKey } from "@/shared/api/library";
+import { Loaded } from "@/shared/ui/loaded";
 
 /** Passages shown before the rest is asked for. */
 const FIRST = 6;
@@ -34,14 +36,18 @@ export function SpanList({ spans }: { spans: readonly SpanKey[] }) {
 
 function SpanLine({ span }: { span: SpanKey }) {
   const [open, setOpen] = useState(false);
-  const { data, isError } = useQuery(passageQuery(span, 0));
-  if (isError) return <li className="quiet">A passage that was erased since.</li>;
+  const passage = useQuery(passageQuery(span, 0));
+  if (isGone(passage.error)) return <li className="quiet">This passage was erased from the library.</li>;
   return (
     <li>
-      <button type="button" className="span-line" aria-expanded={open} onClick={() => setOpen(!open)}>
-        <span className="span-title">{data?.title ?? "…"}</span>
-        <span className={open ? "span-text open" : "span-text"}>{data?.text ?? ""}</span>
-      </button>
+      <Loaded query={passage} what="the passage">
+        {({ title, text }) => (
+          <button type="button" className="span-line" aria-expanded={open} onClick={() => setOpen(!open)}>
+            <span className="span-title">{title}</span>
+            <span className={open ? "span-text open" : "span-text"}>{text}</span>
+          </button>
+        )}
+      </Loaded>
     </li>
   );
 }

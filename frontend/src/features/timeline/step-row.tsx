@@ -3,7 +3,7 @@ import { filesOf } from "@/shared/api/files";
 import { type Step, stepQuery } from "@/shared/api/runs";
 import { took } from "@/shared/format/numbers";
 import { MARKS, markOf } from "@/shared/horizon/marks";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { Loaded } from "@/shared/ui/loaded";
 import { RunFiles } from "@/shared/ui/run-files";
 import { PayloadView } from "./payload-view";
 
@@ -65,17 +65,15 @@ function StepDetails({ run, seq }: { run: string; seq: number }) {
   const detail = useQuery(stepQuery(run, seq));
   return (
     <div className="step-open">
-      {detail.isPending && <p className="quiet">Loading…</p>}
-      <ProblemNote error={detail.error} onRetry={() => detail.refetch()} />
-      {detail.data && (
-        <>
-          <p className="quiet">
-            {new Date(detail.data.at).toLocaleString("en", { timeStyle: "medium", dateStyle: "medium" })}
-          </p>
-          <RunFiles run={run} files={filesOf(detail.data.payload)} />
-          <PayloadView value={detail.data.payload} />
-        </>
-      )}
+      <Loaded query={detail} what="the step">
+        {({ at, payload }) => (
+          <>
+            <p className="quiet">{new Date(at).toLocaleString("en", { timeStyle: "medium", dateStyle: "medium" })}</p>
+            <RunFiles run={run} files={filesOf(payload)} />
+            <PayloadView value={payload} />
+          </>
+        )}
+      </Loaded>
     </div>
   );
 }

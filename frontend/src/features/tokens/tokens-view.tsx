@@ -2,7 +2,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import type { RunDetail } from "@/shared/api/runs";
 import { type Segment, type Trajectory, type Turn, trajectoryQuery } from "@/shared/api/trajectories";
 import { counted } from "@/shared/format/numbers";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { Loaded, More } from "@/shared/ui/loaded";
 import { TurnTokens } from "./turn-tokens";
 import "./tokens.css";
 
@@ -15,15 +15,24 @@ interface TokensViewProps {
 /** The run as a trainer reads it: segments, and in each the turns with their tokens. */
 export function TokensView({ run, active, onPick }: TokensViewProps) {
   const pages = useInfiniteQuery(trajectoryQuery(run.id, active));
-  const first = pages.data?.pages[0];
-  const turns = pages.data?.pages.flatMap((page) => page.turns) ?? [];
   return (
     <section className="tokens" aria-label="Tokens">
-      <ProblemNote error={pages.error} onRetry={() => pages.refetch()} />
-      {pages.isPending && <p className="quiet">Loading the record…</p>}
+      <Loaded query={pages} what="the record">
+        {(loaded) => <Turns pages={loaded.pages} onPick={onPick} />}
+      </Loaded>
+      <More query={pages} text="More turns" />
+    </section>
+  );
+}
+
+function Turns({ pages, onPick }: { pages: readonly Trajectory[]; onPick(seq: number): void }) {
+  const first = pages[0];
+  const turns = pages.flatMap((page) => page.turns);
+  return (
+    <>
       {first && <Summary record={first} />}
       {turns.some((turn) => turn.tokens) && <Legend />}
-      {first && turns.length === 0 && <p className="quiet">Its first role call appears here once it is answered.</p>}
+      {turns.length === 0 && <p className="quiet">Its first role call appears here once it is answered.</p>}
       <ol>
         {turns.map((turn, nth) => (
           <li key={turn.seq}>
@@ -32,12 +41,7 @@ export function TokensView({ run, active, onPick }: TokensViewProps) {
           </li>
         ))}
       </ol>
-      {pages.hasNextPage && (
-        <button type="button" className="btn" disabled={pages.isFetching} onClick={() => pages.fetchNextPage()}>
-          {pages.isFetching ? "Loading…" : "More turns"}
-        </button>
-      )}
-    </section>
+    </>
   );
 }
 

@@ -34,16 +34,22 @@ export interface Scale {
 /** Room above and below, so that a stroke at either end is whole. */
 const MARGIN = 3;
 
-/** A scale for all of these at once. It holds 0 where 0 is near: a share of the range that the figures take up. */
+/** A scale for all of these at once; where all are equal, `low` and `high` are. It holds 0 where 0 is near: a share of the range that the figures take up. */
 export function scaleOf(lines: readonly (readonly Point[])[], width: number, height: number, steps: number): Scale {
-  const values = lines.flatMap((points) => points.flatMap(({ value }) => (value === null ? [] : [value])));
-  let low = values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
-  let high = values.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY);
-  if (values.length === 0) return { width, height, steps, low: 0, high: 1 };
+  let { low, high } = rangeOf(lines) ?? { low: 0, high: 0 };
   if (low > 0 && low < (high - low) * 2) low = 0;
   if (high < 0 && -high < (high - low) * 2) high = 0;
-  if (high === low) high = low + (Math.abs(low) || 1);
   return { width, height, steps, low, high };
+}
+
+/** The lowest and the highest value that was measured. `null`: none was a finite number. */
+export function rangeOf(lines: readonly (readonly Point[])[]): { low: number; high: number } | null {
+  const values = lines.flatMap((points) => points.flatMap(({ value }) => (value === null ? [] : [value])));
+  if (values.length === 0) return null;
+  return {
+    low: values.reduce((least, value) => Math.min(least, value)),
+    high: values.reduce((most, value) => Math.max(most, value)),
+  };
 }
 
 /** Middle of a step's slot. */
@@ -51,7 +57,9 @@ export function xOf(step: number, { width, steps }: Scale): number {
   return ((step - 0.5) / Math.max(1, steps)) * width;
 }
 
+/** Equal values lie in the middle: there is no range that they could be high or low in. */
 export function yOf(value: number, { height, low, high }: Scale): number {
+  if (high === low) return height / 2;
   return MARGIN + (1 - (value - low) / (high - low)) * (height - 2 * MARGIN);
 }
 

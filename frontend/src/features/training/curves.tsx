@@ -1,7 +1,18 @@
 import { type PointerEvent, useState } from "react";
 import { explainedBy, HEADS } from "@/shared/api/training";
 import { useWidth } from "@/shared/ui/hooks";
-import { barPaths, groupBars, pathOf, pointAt, type Series, scaleOf, stepAt, xOf, yOf } from "./curve-geometry";
+import {
+  barPaths,
+  groupBars,
+  pathOf,
+  pointAt,
+  rangeOf,
+  type Series,
+  scaleOf,
+  stepAt,
+  xOf,
+  yOf,
+} from "./curve-geometry";
 import { figure } from "./training-words";
 
 interface Figure {
@@ -121,10 +132,17 @@ function Curve({ figure: { title, hint, lines }, series, steps, marks, pointed, 
         </svg>
       </div>
       <p className="curve-ends quiet num" aria-hidden="true">
-        {known && `${figure(scale.low)} to ${figure(scale.high)}`}
+        {known && rangeWords(rangeOf(points))}
       </p>
     </figure>
   );
+}
+
+/** What was measured, and never the ends of the drawing's own scale. */
+export function rangeWords(range: { low: number; high: number } | null): string {
+  if (range === null) return "no finite value";
+  const { low, high } = range;
+  return low === high ? `${figure(low)} throughout` : `${figure(low)} to ${figure(high)}`;
 }
 
 function valueWords(says: string, value: number | null | undefined): string {

@@ -1,6 +1,7 @@
 import type { JobDetail, TrainingEvent } from "@/shared/api/training";
 import { ago, count, counted } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
+import { type Loadable, Loaded } from "@/shared/ui/loaded";
 import { eventWords, learns, reasonWords } from "./training-words";
 
 /** What became of the runs that a job looked at. */
@@ -30,24 +31,28 @@ export function Ledger({ job }: { job: JobDetail }) {
 }
 
 /** What was decided about a job, the newest first. */
-export function Events({ events }: { events: readonly TrainingEvent[] }) {
+export function Events({ events }: { events: Loadable<{ items: TrainingEvent[] }> }) {
   const now = useNow(30_000);
   return (
     <section aria-label="Events">
       <h2 className="label">Decisions</h2>
-      <ol className="events">
-        {events.toReversed().map((event) => {
-          const { word, tone, text } = eventWords(event);
-          return (
-            <li key={event.id}>
-              <b className={tone}>{word}</b> {text}{" "}
-              <time className="quiet num" dateTime={event.at} title={event.at}>
-                {ago(event.at, now)}
-              </time>
-            </li>
-          );
-        })}
-      </ol>
+      <Loaded query={events} what="the decisions">
+        {({ items }) => (
+          <ol className="events">
+            {items.toReversed().map((event) => {
+              const { word, tone, text } = eventWords(event);
+              return (
+                <li key={event.id}>
+                  <b className={tone}>{word}</b> {text}{" "}
+                  <time className="quiet num" dateTime={event.at} title={event.at}>
+                    {ago(event.at, now)}
+                  </time>
+                </li>
+              );
+            })}
+          </ol>
+        )}
+      </Loaded>
     </section>
   );
 }

@@ -9,7 +9,7 @@ import {
 } from "@/shared/api/training";
 import { count, since, span } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { Loaded, together } from "@/shared/ui/loaded";
 import { groupBars, groupTotals, type Series, seriesOf } from "./curve-geometry";
 import { Curves, GroupHorizon } from "./curves";
 import { JobControls } from "./job-controls";
@@ -19,14 +19,16 @@ import { askedWords, doingWords, jobWording, learns, shortId, stepWords, whyWord
 
 /** One job: what it does, how its figures go, what became of its rollouts, and what was decided. */
 export function JobView({ id, onPolicy }: { id: string; onPolicy(name: string): void }) {
-  const job = useQuery(jobQuery(id));
-  if (!job.data) return <ProblemNote error={job.error} onRetry={() => job.refetch()} />;
+  const query = useQuery(jobQuery(id));
   return (
-    <article className="job" aria-label={`Job ${shortId(id)}`}>
-      <JobHead job={job.data} onPolicy={onPolicy} />
-      <ProblemNote error={job.error} onRetry={() => job.refetch()} />
-      {learns(job.data) ? <LearningRecord job={job.data} /> : <JobRecord job={job.data} />}
-    </article>
+    <Loaded query={query} what="the job">
+      {(job) => (
+        <article className="job" aria-label={`Job ${shortId(id)}`}>
+          <JobHead job={job} onPolicy={onPolicy} />
+          {learns(job) ? <LearningRecord job={job} /> : <JobRecord job={job} />}
+        </article>
+      )}
+    </Loaded>
   );
 }
 
@@ -84,23 +86,30 @@ function TrainingFigures({ job }: { job: JobDetail }) {
 function JobRecord({ job }: { job: JobDetail }) {
   const metrics = useQuery(metricsQuery(job));
   const events = useQuery(jobEventsQuery(job));
-  const series = seriesOf(metrics.data ?? []);
   const planned = job.config.steps;
-  const decided = events.data?.items ?? [];
-  const marks = troubles(decided);
-  const steps = Math.max(job.step, typeof planned === "number" && isLive(job) ? planned : 1, ...marks);
+  const measured = together({ metrics, events });
+  const steps = (marks: readonly number[]) =>
+    Math.max(job.step, typeof planned === "number" && isLive(job) ? planned : 1, ...marks);
   return (
     <>
-      <ProblemNote
-        error={metrics.error ?? events.error}
-        onRetry={() => Promise.all([metrics.refetch(), events.refetch()])}
-      />
       {job.step === 0 && <p className="quiet">Its curves begin with its first step.</p>}
-      {job.step > 0 && <Curves series={series} steps={steps} marks={marks} />}
+      {job.step > 0 && (
+        <Loaded query={measured} what="its curves">
+          {(known) => {
+            const marks = troubles(known.events.items);
+            return <Curves series={seriesOf(known.metrics)} steps={steps(marks)} marks={marks} />;
+          }}
+        </Loaded>
+      )}
       <div className="job-parts">
-        <Groups series={series} steps={steps} />
+        <section aria-label="Groups">
+          <h2 className="label">Groups</h2>
+          <Loaded query={measured} what="the groups">
+            {(known) => <Groups series={seriesOf(known.metrics)} steps={steps(troubles(known.events.items))} />}
+          </Loaded>
+        </section>
         <Ledger job={job} />
-        <Events events={decided} />
+        <Events events={events} />
       </div>
       <details className="job-config">
         <summary>Configuration</summary>
@@ -120,9 +129,8 @@ function Groups({ series, steps }: { series: Series; steps: number }) {
   const bars = groupBars(series);
   const total = groupTotals(bars);
   return (
-    <section aria-label="Groups">
-      <h2 className="label">Groups</h2>
-      {bars.length === 0 && <p className="quiet">None has been looked at.</p>}
+    <>
+      {bars.length === 0 && <p className="quiet">No group has been looked at.</p>}
       {bars.length > 0 && <GroupHorizon series={series} steps={steps} />}
       {bars.length > 0 && (
         <dl className="figures num">
@@ -132,7 +140,7 @@ function Groups({ series, steps }: { series: Series; steps: number }) {
           <Total sign="lost" name="short" value={total.short} />
         </dl>
       )}
-    </section>
+    </>
   );
 }
 

@@ -3,27 +3,32 @@ import { type FormEvent, useState } from "react";
 import { engineChoice, enginesQuery } from "@/shared/api/catalog";
 import { type LearnRequest, learn, type Outlook, outlookQuery } from "@/shared/api/training";
 import { count, counted } from "@/shared/format/numbers";
+import { useDraft } from "@/shared/ui/drafts";
+import { Failure, Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import "./learning.css";
 
 /** How many rated runs wait to be learned from. */
 export function LearnRow({ name, current, onPick }: { name: string; current: boolean; onPick(): void }) {
-  const outlook = useQuery(outlookQuery(name)).data;
+  const outlook = useQuery(outlookQuery(name));
   return (
     <ul>
       <li>
         <button type="button" className="rail-row" aria-current={current ? "true" : undefined} onClick={onPick}>
           <span className="rail-name">Learn from rated runs</span>
-          {outlook && <span className="rail-facts num">{sinceWords(outlook)}</span>}
+          {outlook.data && <span className="rail-facts num">{sinceWords(outlook.data)}</span>}
+          {outlook.error && !outlook.data && <span className="rail-facts">their number could not be loaded</span>}
         </button>
       </li>
     </ul>
   );
 }
 
-/** `12 rated runs since lessons@1`. */
-function sinceWords({ new_runs, start }: Outlook): string {
-  return start ? `${counted(new_runs, "rated run")} since ${start}` : counted(new_runs, "rated run");
+/** `4 rated runs and 8 scored rollouts since lessons@1`. */
+function sinceWords({ new_runs, new_rated_runs, start }: Outlook): string {
+  const scored = new_runs - new_rated_runs;
+  const runs = counted(new_rated_runs, "rated run") + (scored > 0 ? ` and ${counted(scored, "scored rollout")}` : "");
+  return start ? `${runs} since ${start}` : runs;
 }
 
 interface LearnViewProps {
@@ -40,24 +45,29 @@ export function LearnView({ name, onName, onJob }: LearnViewProps) {
       <header className="job-head">
         <h1>Learn from rated runs</h1>
         <p className="quiet">
-          Runs on the same question that were judged differently, and what people corrected, become advice that a
-          model’s prompt shows. No weights are needed. What comes of it is a candidate: nothing uses it before it is
+          Runs on the same question that were rated or scored differently, and what people corrected, become advice that
+          a model’s prompt shows. No weights are needed. What comes of it is a candidate: nothing uses it before it is
           promoted.
         </p>
       </header>
-      <ProblemNote error={outlook.error} onRetry={() => outlook.refetch()} />
-      {outlook.data && <Counts outlook={outlook.data} onJob={onJob} />}
+      <Loaded query={outlook} what="what there is to learn from">
+        {(known) => <Counts outlook={known} onJob={onJob} />}
+      </Loaded>
       <LearnForm name={name} outlook={outlook.data} onName={onName} onJob={onJob} />
     </article>
   );
 }
 
 function Counts({ outlook, onJob }: { outlook: Outlook; onJob(id: string): void }) {
-  const { runs, new_runs, comparisons, withheld, start, waiting, job_id } = outlook;
+  const { runs, rated_runs, new_runs, new_rated_runs, comparisons, withheld, start, waiting, job_id } = outlook;
+  const since = start && ` since ${start}`;
   return (
     <>
       <dl className="figures num learn-figures">
-        <Count name={start ? `rated runs since ${start}` : "rated runs"} value={new_runs} of={runs} />
+        <Count name={`rated runs${since}`} value={new_rated_runs} of={rated_runs} />
+        {runs > rated_runs && (
+          <Count name={`scored rollouts${since}`} value={new_runs - new_rated_runs} of={runs - rated_runs} />
+        )}
         <Count name="comparisons that they allow, each one call" value={comparisons} />
       </dl>
       {withheld > 0 && (
@@ -68,12 +78,12 @@ function Counts({ outlook, onJob }: { outlook: Outlook; onJob(id: string): void 
       )}
       {runs === 0 && withheld === 0 && (
         <p className="notice">
-          Nothing was rated yet. Open a run’s report, and rate or correct it or one of its sentences.
+          Nothing has been rated or scored yet. Open a run’s report, and rate or correct it or one of its sentences.
         </p>
       )}
       {runs > 0 && comparisons === 0 && (
         <p className="quiet">
-          Nothing to compare: that needs two runs on one question that were judged differently, or a correction.
+          Nothing to compare: that needs two runs on one question that were rated differently, or a correction.
         </p>
       )}
       {waiting && (
@@ -119,15 +129,15 @@ function Count({ name, value, of }: { name: string; value: number; of?: number }
   );
 }
 
+const NOTHING_TYPED = { engine: "", usd: "", dataset: "", reader: "", runUsd: "" };
+
 function LearnForm({ name, outlook, onName, onJob }: LearnViewProps & { outlook: Outlook | undefined }) {
   const client = useQueryClient();
-  const models = useQuery(enginesQuery).data?.filter(({ available }) => available) ?? [];
+  const engines = useQuery(enginesQuery);
   const [library, setLibrary] = useState(name);
-  const [engine, setEngine] = useState("");
-  const [usd, setUsd] = useState("");
-  const [dataset, setDataset] = useState("");
-  const [reader, setReader] = useState("");
-  const [runUsd, setRunUsd] = useState("");
+  const [typed, setTyped] = useDraft(`learn.${name}`, NOTHING_TYPED);
+  const { engine, usd, dataset, reader, runUsd } = typed;
+  const type = (part: Partial<typeof NOTHING_TYPED>) => setTyped({ ...typed, ...part });
   const [complaint, setComplaint] = useState("");
   const start = useMutation({
     mutationFn: () =>
@@ -141,6 +151,7 @@ function LearnForm({ name, outlook, onName, onJob }: LearnViewProps & { outlook:
         gate: dataset.trim() ? gateOn(dataset.trim(), reader || engine, runUsd) : null,
       }),
     onSuccess: (job) => {
+      setTyped(NOTHING_TYPED);
       for (const key of ["training-jobs", "outlook"]) void client.invalidateQueries({ queryKey: [key] });
       onJob(job.id);
     },
@@ -174,18 +185,21 @@ function LearnForm({ name, outlook, onName, onJob }: LearnViewProps & { outlook:
           list="learn-engines"
           value={engine}
           placeholder="the installation’s default"
-          onChange={(event) => setEngine(event.target.value)}
+          onChange={(event) => type({ engine: event.target.value })}
         />
         <small>Such as litellm:openai/gpt-5-mini. “extractive” takes corrections over as they were written.</small>
       </label>
       <datalist id="learn-engines">
-        {models.flatMap(({ name: one, models: own }) => {
-          const [kind = one] = one.split(":");
-          return (own.length === 0 ? [one] : own.map((model) => `${kind}:${model}`)).map((text) => (
-            <option key={text} value={text} />
-          ));
-        })}
+        {engines.data
+          ?.filter(({ available }) => available)
+          .flatMap(({ name: one, models: own }) => {
+            const [kind = one] = one.split(":");
+            return (own.length === 0 ? [one] : own.map((model) => `${kind}:${model}`)).map((text) => (
+              <option key={text} value={text} />
+            ));
+          })}
       </datalist>
+      <Failure query={engines} />
       <label>
         Spend at most on comparing, $
         <input
@@ -193,7 +207,7 @@ function LearnForm({ name, outlook, onName, onJob }: LearnViewProps & { outlook:
           inputMode="decimal"
           value={usd}
           placeholder="the day’s cap"
-          onChange={(event) => setUsd(event.target.value)}
+          onChange={(event) => type({ usd: event.target.value })}
         />
       </label>
       <details className="library-fold">
@@ -204,7 +218,7 @@ function LearnForm({ name, outlook, onName, onJob }: LearnViewProps & { outlook:
             className="field mono"
             value={dataset}
             placeholder="none: it is not measured"
-            onChange={(event) => setDataset(event.target.value)}
+            onChange={(event) => type({ dataset: event.target.value })}
           />
           <small>
             Others than those learned from. The candidate and the active version do up to 50 of them each; the gate
@@ -218,7 +232,7 @@ function LearnForm({ name, outlook, onName, onJob }: LearnViewProps & { outlook:
             list="learn-engines"
             value={reader}
             placeholder="the one that compares"
-            onChange={(event) => setReader(event.target.value)}
+            onChange={(event) => type({ reader: event.target.value })}
           />
         </label>
         <label>
@@ -228,7 +242,7 @@ function LearnForm({ name, outlook, onName, onJob }: LearnViewProps & { outlook:
             inputMode="decimal"
             value={runUsd}
             placeholder="the day’s cap"
-            onChange={(event) => setRunUsd(event.target.value)}
+            onChange={(event) => type({ runUsd: event.target.value })}
           />
         </label>
       </details>

@@ -9,7 +9,7 @@ import {
   versionsQuery,
 } from "@/shared/api/training";
 import { count, counted } from "@/shared/format/numbers";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { Loaded } from "@/shared/ui/loaded";
 import { Events, Ledger } from "./job-record";
 import { LibraryTextView } from "./library-text";
 import { costWords, versionWording } from "./training-words";
@@ -19,7 +19,10 @@ import "./learning.css";
 
 /** How far a job that learns is, and what it has cost. */
 export function LearningFigures({ job }: { job: JobDetail }) {
-  const figures = useQuery(learningQuery(job)).data ?? new Map<string, number>();
+  const stored = useQuery(learningQuery(job));
+  const figures = stored.data;
+  // Where they could not be fetched, the record below says so.
+  if (!figures || stored.isLoadingError) return null;
   return (
     <>
       <span>
@@ -37,28 +40,35 @@ export function LearningFigures({ job }: { job: JobDetail }) {
 export function LearningRecord({ job }: { job: JobDetail }) {
   const figures = useQuery(learningQuery(job));
   const events = useQuery(jobEventsQuery(job));
-  const versions = useQuery(versionsQuery).data?.items ?? [];
-  const made = versions.find(({ id }) => id === job.produced_id);
-  const total = figures.data?.get("total") ?? 0;
+  const versions = useQuery(versionsQuery);
   return (
     <>
-      <ProblemNote error={figures.error ?? events.error} onRetry={() => figures.refetch()} />
-      {isLive(job) && total > 0 && (
-        <progress
-          className="comparing"
-          aria-label="Comparisons"
-          max={total}
-          value={figures.data?.get("compared") ?? 0}
-        />
+      <Loaded query={figures} what="its figures">
+        {(known) => isLive(job) && <Progress figures={known} />}
+      </Loaded>
+      {isLive(job) && (
+        <p className="quiet">You can close this page. Finished comparisons are saved even if the worker stops.</p>
       )}
-      {isLive(job) && <p className="quiet">It may be left: what was compared stays, also when its worker is lost.</p>}
-      {made && <Made version={made} versions={versions} />}
+      {job.produced_id !== null && (
+        <Loaded query={versions} what="what it made">
+          {({ items }) => {
+            const made = items.find(({ id }) => id === job.produced_id);
+            return made && <Made version={made} versions={items} />;
+          }}
+        </Loaded>
+      )}
       <div className="job-parts">
         <Ledger job={job} />
-        <Events events={events.data?.items ?? []} />
+        <Events events={events} />
       </div>
     </>
   );
+}
+
+function Progress({ figures }: { figures: ReadonlyMap<string, number> }) {
+  const total = figures.get("total") ?? 0;
+  if (total === 0) return null;
+  return <progress className="comparing" aria-label="Comparisons" max={total} value={figures.get("compared") ?? 0} />;
 }
 
 /** The candidate, whole: state, what may be done with it, how it measured, and its text. */
@@ -66,7 +76,6 @@ function Made({ version, versions }: { version: Version; versions: readonly Vers
   const evaluations = useQuery(evaluationsQuery(version.name));
   const active = versions.find(({ name, state }) => name === version.name && state === "active");
   const { word, tone } = versionWording(version);
-  const own = (evaluations.data?.items ?? []).filter(({ policy_id }) => policy_id === version.id);
   return (
     <section className="version-row" aria-label={`${version.name}@${version.version}`}>
       <div className="version-head">
@@ -81,7 +90,7 @@ function Made({ version, versions }: { version: Version; versions: readonly Vers
           <VersionActions version={version} active={active} />
         </span>
       </div>
-      <Scores version={version} evaluations={own} />
+      <Scores version={version} evaluations={evaluations} />
       <LibraryTextView id={version.id} />
       <p className="quiet">
         Runs are shown it where their engine names it, such as{" "}

@@ -3,20 +3,29 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { type LibraryText, libraryTextQuery } from "@/shared/api/training";
 import { counted } from "@/shared/format/numbers";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { Loaded } from "@/shared/ui/loaded";
 import { figure, shortId } from "./training-words";
 
 /** What a version of a prompt library says, what it changed, and which runs each part comes from. */
 export function LibraryTextView({ id }: { id: string }) {
   const text = useQuery(libraryTextQuery(id));
-  if (!text.data) return <ProblemNote error={text.error} onRetry={() => text.refetch()} />;
-  const { experiences, cases } = text.data;
-  if (experiences.length === 0 && cases.length === 0) return <p className="quiet">Nothing: the prompt as it is.</p>;
   return (
-    <div className="library-text">
-      <Experiences text={text.data} />
-      <Cases text={text.data} />
-    </div>
+    <Loaded
+      query={text}
+      what="its text"
+      empty={({ experiences, cases }) =>
+        experiences.length === 0 && cases.length === 0 ? (
+          <p className="quiet">Nothing: the prompt is unchanged.</p>
+        ) : null
+      }
+    >
+      {(loaded) => (
+        <div className="library-text">
+          <Experiences text={loaded} />
+          <Cases text={loaded} />
+        </div>
+      )}
+    </Loaded>
   );
 }
 

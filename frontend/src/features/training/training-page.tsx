@@ -2,7 +2,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { jobsQuery, type ListedJob, type Version, versionsQuery } from "@/shared/api/training";
 import { ago } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { Loaded, More } from "@/shared/ui/loaded";
 import { JobView } from "./job-view";
 import { LearnRow, LearnView } from "./learn-view";
 import { askedWords, figure, jobWording, learns, stepWords, whyWords } from "./training-words";
@@ -25,8 +25,9 @@ interface TrainingPageProps {
 export function TrainingPage({ job, policy, learn, onJob, onPolicy, onLearn }: TrainingPageProps) {
   const jobs = useInfiniteQuery(jobsQuery);
   const versions = useQuery(versionsQuery);
-  const listed = jobs.data?.pages.flatMap((page) => page.items) ?? [];
-  const all = versions.data?.items ?? [];
+  // Only to choose what is shown first: what is listed, failed or absent is shown by `Loaded` below.
+  const listed = jobs.data ? jobs.data.pages.flatMap((page) => page.items) : [];
+  const all = versions.data ? versions.data.items : [];
   const library = all.find(({ kind }) => kind === "prompts")?.name ?? "lessons";
   const shown = policy === null && learn === null ? (job ?? listed[0]?.id ?? null) : null;
   const name = policy ?? (shown === null && learn === null ? (all[0]?.name ?? null) : null);
@@ -39,35 +40,39 @@ export function TrainingPage({ job, policy, learn, onJob, onPolicy, onLearn }: T
           <LearnRow name={library} current={learn !== null} onPick={() => onLearn(library)} />
         )}
         <h2 className="label">Jobs</h2>
-        <ProblemNote error={jobs.error} onRetry={() => jobs.refetch()} />
-        {jobs.isSuccess && listed.length === 0 && <p className="quiet">None yet. {START}</p>}
-        <ul>
-          {listed.map((one) => (
-            <JobRow key={one.id} job={one} current={one.id === shown} onPick={() => onJob(one.id)} />
-          ))}
-        </ul>
-        {jobs.hasNextPage && (
-          <button
-            type="button"
-            className="btn small"
-            disabled={jobs.isFetchingNextPage}
-            onClick={() => jobs.fetchNextPage()}
-          >
-            Earlier jobs
-          </button>
-        )}
+        <Loaded
+          query={jobs}
+          what="the jobs"
+          empty={() => (listed.length === 0 ? <p className="quiet">None yet. {START}</p> : null)}
+        >
+          {() => (
+            <ul>
+              {listed.map((one) => (
+                <JobRow key={one.id} job={one} current={one.id === shown} onPick={() => onJob(one.id)} />
+              ))}
+            </ul>
+          )}
+        </Loaded>
+        <More query={jobs} text="Earlier jobs" />
         <h2 className="label">Policies</h2>
-        <ProblemNote error={versions.error} onRetry={() => versions.refetch()} />
-        <ul>
-          {[...new Set(all.map((version) => version.name))].map((one) => (
-            <PolicyRow key={one} name={one} all={all} current={one === name} onPick={() => onPolicy(one)} />
-          ))}
-        </ul>
+        <Loaded query={versions} what="the policies">
+          {() => (
+            <ul>
+              {[...new Set(all.map((version) => version.name))].map((one) => (
+                <PolicyRow key={one} name={one} all={all} current={one === name} onPick={() => onPolicy(one)} />
+              ))}
+            </ul>
+          )}
+        </Loaded>
       </nav>
       <div className="training-main">
         {learn !== null && <LearnView key={learn} name={learn} onName={onLearn} onJob={onJob} />}
         {shown !== null && <JobView key={shown} id={shown} onPolicy={onPolicy} />}
-        {shown === null && name !== null && <VersionsView key={name} name={name} all={all} onJob={onJob} />}
+        {shown === null && name !== null && (
+          <Loaded query={versions} what="the versions">
+            {({ items }) => <VersionsView key={name} name={name} all={items} onJob={onJob} />}
+          </Loaded>
+        )}
       </div>
     </main>
   );

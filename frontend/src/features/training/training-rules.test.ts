@@ -1,6 +1,18 @@
 import { expect, test } from "vitest";
 import { aJob, aMetric, anEvent, aVersion } from "@/testing/builders";
-import { barPaths, groupBars, groupTotals, pathOf, pointAt, scaleOf, seriesOf, stepAt, yOf } from "./curve-geometry";
+import {
+  barPaths,
+  groupBars,
+  groupTotals,
+  pathOf,
+  pointAt,
+  rangeOf,
+  scaleOf,
+  seriesOf,
+  stepAt,
+  yOf,
+} from "./curve-geometry";
+import { rangeWords } from "./curves";
 import {
   doingWords,
   eventWords,
@@ -44,8 +56,20 @@ test("a scale begins at zero where zero is near, and not where it is far", () =>
       2,
     ),
   ).toMatchObject({ low: 100, high: 101 });
-  const flat = scaleOf([[{ step: 1, value: 0 }]], 10, 10, 1);
-  expect([flat.low, flat.high, yOf(0, flat)]).toEqual([0, 1, 7]);
+});
+
+test("a flat curve has no range, lies in the middle, and says its value alone", () => {
+  for (const value of [0, 0.5, -3]) {
+    const lines = [[1, 2, 3].map((step) => ({ step, value }))];
+    const flat = scaleOf(lines, 10, 10, 3);
+    expect([flat.low, flat.high, yOf(value, flat)]).toEqual([value, value, 5]);
+    expect(rangeWords(rangeOf(lines))).toBe(`${figure(value)} throughout`);
+  }
+});
+
+test("the range in words is that of what was measured, not of the drawing", () => {
+  expect(rangeWords(rangeOf([POINTS]))).toBe("0.2 to 1");
+  expect(rangeWords(rangeOf([[{ step: 1, value: null }]]))).toBe("no finite value");
 });
 
 test("a pixel stands for a step, and a step without a figure for the last before it", () => {

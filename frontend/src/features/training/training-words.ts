@@ -67,7 +67,7 @@ export function stepWords(job: Pick<Job, "step" | "config">): string {
 /** What the job was asked for: an algorithm, or what it does to which version. */
 export function askedWords(job: Pick<Job, "kind" | "config">): string {
   const { algorithm, policy } = job.config;
-  if (learns(job)) return `rated runs, compared by ${engineWords(job.config.engine)}`;
+  if (learns(job)) return `rated and scored runs, compared by ${engineWords(job.config.engine)}`;
   const what = typeof algorithm === "string" ? algorithm : "own chain";
   return typeof policy === "string" ? `${what} from ${policy}` : what;
 }
@@ -128,9 +128,7 @@ export function eventWords(event: Pick<TrainingEvent, "kind" | "detail">): Decis
       return {
         word: "queued",
         tone: "",
-        text: told("runs")
-          ? `with ${counted(Number(event.detail.runs), "rated run")}`
-          : `to begin from ${told("policy")}`,
+        text: told("runs") ? `with ${learnedFrom(event)}` : `to begin from ${told("policy")}`,
       };
     case "registered":
       return { word: "registered", tone: "sea", text: told("policy") };
@@ -153,6 +151,16 @@ export function eventWords(event: Pick<TrainingEvent, "kind" | "detail">): Decis
     default:
       return { word: event.kind.replaceAll("_", " "), tone: "", text: told("policy") };
   }
+}
+
+/** `4 rated runs and 8 scored rollouts`; jobs of earlier versions did not tell them apart. */
+function learnedFrom({ detail }: Pick<TrainingEvent, "detail">): string {
+  const all = Number(detail.runs);
+  if (detail.rated_runs === undefined) return `${counted(all, "run")} that were rated or scored`;
+  const rated = Number(detail.rated_runs);
+  const scored = counted(all - rated, "scored rollout");
+  if (rated === 0) return scored;
+  return counted(rated, "rated run") + (all > rated ? ` and ${scored}` : "");
 }
 
 function backTo(event: Pick<TrainingEvent, "detail">): string {

@@ -3,10 +3,13 @@ import { useState } from "react";
 import { type Evaluation, evaluationsQuery, type Version } from "@/shared/api/training";
 import { ago, count, counted, shortHash } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { type Loadable, Loaded } from "@/shared/ui/loaded";
 import { LibraryTextView } from "./library-text";
 import { percent, shortId, versionWording } from "./training-words";
 import { VersionActions } from "./version-actions";
+
+/** Of all versions of a name. */
+type Evaluations = Loadable<{ items: Evaluation[] }>;
 
 interface VersionsViewProps {
   name: string;
@@ -31,7 +34,6 @@ export function VersionsView({ name, all, onJob }: VersionsViewProps) {
             : "none is active, so runs must name a version"}
         </p>
       </header>
-      <ProblemNote error={evaluations.error} onRetry={() => evaluations.refetch()} />
       <ol>
         {versions.map((version) => (
           <VersionRow
@@ -39,7 +41,7 @@ export function VersionsView({ name, all, onJob }: VersionsViewProps) {
             version={version}
             parent={all.find(({ id }) => id === version.parent_id)}
             active={active}
-            evaluations={(evaluations.data?.items ?? []).filter(({ policy_id }) => policy_id === version.id)}
+            evaluations={evaluations}
             onJob={onJob}
           />
         ))}
@@ -52,7 +54,7 @@ interface VersionRowProps {
   version: Version;
   parent: Version | undefined;
   active: Version | undefined;
-  evaluations: readonly Evaluation[];
+  evaluations: Evaluations;
   onJob(id: string): void;
 }
 
@@ -96,17 +98,21 @@ function VersionRow({ version, parent, active, evaluations, onJob }: VersionRowP
 /** Its evaluations, or how to make one. */
 export function Scores({ version, evaluations }: Pick<VersionRowProps, "version" | "evaluations">) {
   return (
-    <>
-      {evaluations.map((evaluation) => (
-        <Score key={evaluation.id} evaluation={evaluation} />
-      ))}
-      {evaluations.length === 0 && (
-        <p className="quiet">
-          Not evaluated: <span className="mono">offing policy evaluate {`${version.name}@${version.version}`}</span>
-        </p>
-      )}
-    </>
+    <Loaded query={evaluations} what="its evaluations">
+      {({ items }) => <OwnScores version={version} own={items.filter(({ policy_id }) => policy_id === version.id)} />}
+    </Loaded>
   );
+}
+
+function OwnScores({ version, own }: { version: Version; own: readonly Evaluation[] }) {
+  if (own.length === 0) {
+    return (
+      <p className="quiet">
+        Not evaluated: <span className="mono">offing policy evaluate {`${version.name}@${version.version}`}</span>
+      </p>
+    );
+  }
+  return own.map((evaluation) => <Score key={evaluation.id} evaluation={evaluation} />);
 }
 
 function Lineage({ version, parent, onJob }: Pick<VersionRowProps, "version" | "parent" | "onJob">) {
@@ -126,7 +132,7 @@ function Lineage({ version, parent, onJob }: Pick<VersionRowProps, "version" | "
   );
 }
 
-/** Mean reward on a line from 0 to 1, with its interval. */
+/** Mean reward with its interval, on a line from 0 to 1, or as far as they reach beyond it. */
 function Score({ evaluation }: { evaluation: Evaluation }) {
   const { reward, low, high, dataset, mode, tasks, violated, turns } = evaluation;
   return (
@@ -148,10 +154,12 @@ function Score({ evaluation }: { evaluation: Evaluation }) {
 const WIDTH = 120;
 
 function Interval({ mean, low, high }: { mean: number | null; low: number | null; high: number | null }) {
-  const x = (value: number) => 4 + Math.min(1, Math.max(0, value)) * (WIDTH - 8);
+  const known = [0, 1, mean, low, high].filter((value) => value !== null);
+  const [from, to] = [Math.min(...known), Math.max(...known)];
+  const x = (value: number) => 4 + ((value - from) / (to - from)) * (WIDTH - 8);
   return (
     <svg width={WIDTH} height="14" aria-hidden="true">
-      <path className="curve-base" d={`M4 7H${WIDTH - 4}M4 4V10M${WIDTH - 4} 4V10`} />
+      <path className="curve-base" d={`M4 7H${WIDTH - 4}M${x(0)} 4V10M${x(1)} 4V10`} />
       {low !== null && high !== null && <path className="score-range" d={`M${x(low)} 7H${x(high)}`} />}
       {mean !== null && <circle className="curve-dot" cx={x(mean)} cy="7" r="3.5" />}
     </svg>

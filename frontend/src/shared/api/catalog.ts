@@ -6,6 +6,7 @@ import { api, type Schemas, unwrap } from "./client";
 export type Graph = Schemas["GraphOut"];
 export type Engine = Schemas["EngineOut"];
 export type EngineChoice = Schemas["EngineChoice"];
+export type Tenant = Schemas["TenantOut"];
 export type TenantChange = Partial<Schemas["TenantIn"]>;
 
 export const graphsQuery = queryOptions({

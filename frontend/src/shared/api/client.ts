@@ -1,6 +1,7 @@
 /** The one way to the server: typed requests, the session's CSRF token on writes, and problems as errors. */
 
 import createClient, { type Middleware } from "openapi-fetch";
+import { suspectAway } from "./reach";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -16,6 +17,20 @@ export class ApiProblem extends Error {
   ) {
     super(detail || title);
     this.name = "ApiProblem";
+  }
+}
+
+/** A part of the web UI itself that could not be fetched. */
+export class MissingCode extends ApiProblem {
+  constructor() {
+    super(
+      0,
+      "This view could not be loaded",
+      "The server cannot be reached, or it was updated after this page was opened.",
+      null,
+      "Try again, or reload the page. What you have typed is kept.",
+    );
+    this.name = "MissingCode";
   }
 }
 
@@ -59,6 +74,9 @@ export function problemFrom(status: number, body: unknown): ApiProblem {
   );
 }
 
+/** Not reached at all, and what proxies and the server itself answer while a part is away. */
+const AWAY = new Set([0, 502, 503, 504]);
+
 interface Outcome<T> {
   data?: T;
   error?: unknown;
@@ -72,10 +90,24 @@ export async function unwrap<T>(request: Promise<Outcome<T>>): Promise<T> {
     outcome = await request;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
+    suspectAway();
     throw new ApiProblem(0, "The server cannot be reached", "Nothing is lost: the run goes on without this page.");
   }
-  if (!outcome.response.ok) throw problemFrom(outcome.response.status, outcome.error);
+  if (!outcome.response.ok) {
+    if (AWAY.has(outcome.response.status)) suspectAway();
+    throw problemFrom(outcome.response.status, outcome.error);
+  }
   return outcome.data as T;
+}
+
+/** Whether the error says that the server, or what it needs, is away. The banner says so for the whole page. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ApiProblem && AWAY.has(error.status);
+}
+
+/** Whether the server said that there is no such thing; any other failure says nothing about that. */
+export function isGone(error: unknown): boolean {
+  return error instanceof ApiProblem && error.status === 404;
 }
 
 /** Worth asking again by itself: the server was away or stumbled. A refusal stays a refusal. */

@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { ApiProblem, api, type Schemas, unwrap } from "./client";
+import { api, isGone, type Schemas, unwrap } from "./client";
 
 export type Report = Schemas["ReportOut"];
 export type Sentence = Schemas["SentenceOut"];
@@ -16,7 +16,7 @@ export function reportQuery(runId: string, written: boolean) {
       try {
         return await unwrap(api.GET("/api/v1/runs/{run_id}/report", { params: { path: { run_id: runId } }, signal }));
       } catch (error) {
-        if (error instanceof ApiProblem && error.status === 404) return null;
+        if (isGone(error)) return null;
         throw error;
       }
     },

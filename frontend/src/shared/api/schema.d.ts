@@ -1339,7 +1339,9 @@ export interface paths {
         };
         /**
          * Log In
-         * @description Use a one-time link: sets the session's cookie and goes to the page.
+         * @description Use a one-time link: sets the session's cookie and redirects to the web UI.
+         *
+         *     A browser whose link cannot be used is redirected to the sign-in view, which says why and how to get a new link.
          */
         get: operations["log_in"];
         put?: never;
@@ -3212,7 +3214,9 @@ export interface components {
          *       "job_id": null,
          *       "name": "lessons",
          *       "new_groups": 5,
+         *       "new_rated_runs": 4,
          *       "new_runs": 12,
+         *       "rated_runs": 9,
          *       "runs": 48,
          *       "start": "lessons@1",
          *       "waiting": "",
@@ -3238,13 +3242,23 @@ export interface components {
              */
             new_groups: number;
             /**
+             * New Rated Runs
+             * @description Of `new_runs`, those that people asked for, and rated or corrected.
+             */
+            new_rated_runs: number;
+            /**
              * New Runs
-             * @description Of them those that `start` has not learned from, as they are judged now.
+             * @description Of `runs`, those that `start` has not learned from, as they are judged now.
              */
             new_runs: number;
             /**
+             * Rated Runs
+             * @description Of `runs`, those that people asked for, and rated or corrected.
+             */
+            rated_runs: number;
+            /**
              * Runs
-             * @description Judged runs in all.
+             * @description Rated runs and scored rollouts together.
              */
             runs: number;
             /**
@@ -4098,6 +4112,15 @@ export interface components {
          *       "marks": "npnsmvnsm",
          *       "question": "How does undici reuse connections?",
          *       "questions": 0,
+         *       "scope": {
+         *         "code": false,
+         *         "collections": [
+         *           "papers"
+         *         ],
+         *         "mcp": [],
+         *         "sources": [],
+         *         "web": true
+         *       },
          *       "spent": {
          *         "seconds": 1.4,
          *         "tokens": 0,
@@ -4109,7 +4132,8 @@ export interface components {
          *       "stop_reason": null,
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
-         *       "waiting_for": null
+         *       "waiting_for": null,
+         *       "waiting_since": null
          *     }
          */
         RunDetail: {
@@ -4154,6 +4178,8 @@ export interface components {
              * @default 0
              */
             questions: number;
+            /** @description What it may see and use. A follow-up that names nothing gets the same. */
+            scope: components["schemas"]["ScopeIn"];
             spent: components["schemas"]["SpentOut"];
             /** Started At */
             started_at: string | null;
@@ -4174,6 +4200,11 @@ export interface components {
              * @description What a waiting or paused run waits for.
              */
             waiting_for: string | null;
+            /**
+             * Waiting Since
+             * @description When a queued, waiting or paused run began to wait. null: it does not wait.
+             */
+            waiting_since: string | null;
         };
         /**
          * RunIn
@@ -4279,6 +4310,15 @@ export interface components {
          *       "last_seq": 9,
          *       "question": "How does undici reuse connections?",
          *       "questions": 0,
+         *       "scope": {
+         *         "code": false,
+         *         "collections": [
+         *           "papers"
+         *         ],
+         *         "mcp": [],
+         *         "sources": [],
+         *         "web": true
+         *       },
          *       "spent": {
          *         "seconds": 1.4,
          *         "tokens": 0,
@@ -4290,7 +4330,8 @@ export interface components {
          *       "stop_reason": null,
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
-         *       "waiting_for": null
+         *       "waiting_for": null,
+         *       "waiting_since": null
          *     }
          */
         RunOut: {
@@ -4329,6 +4370,8 @@ export interface components {
              * @default 0
              */
             questions: number;
+            /** @description What it may see and use. A follow-up that names nothing gets the same. */
+            scope: components["schemas"]["ScopeIn"];
             spent: components["schemas"]["SpentOut"];
             /** Started At */
             started_at: string | null;
@@ -4349,6 +4392,11 @@ export interface components {
              * @description What a waiting or paused run waits for.
              */
             waiting_for: string | null;
+            /**
+             * Waiting Since
+             * @description When a queued, waiting or paused run began to wait. null: it does not wait.
+             */
+            waiting_since: string | null;
         };
         /**
          * RunPage
@@ -4382,6 +4430,15 @@ export interface components {
          *           "last_seq": 9,
          *           "question": "How does undici reuse connections?",
          *           "questions": 0,
+         *           "scope": {
+         *             "code": false,
+         *             "collections": [
+         *               "papers"
+         *             ],
+         *             "mcp": [],
+         *             "sources": [],
+         *             "web": true
+         *           },
          *           "spent": {
          *             "seconds": 1.4,
          *             "tokens": 0,
@@ -4393,7 +4450,8 @@ export interface components {
          *           "stop_reason": null,
          *           "thread_id": "01980000-0000-7000-8000-00000000000b",
          *           "title": null,
-         *           "waiting_for": null
+         *           "waiting_for": null,
+         *           "waiting_since": null
          *         }
          *       ],
          *       "next": null
@@ -5140,6 +5198,15 @@ export interface components {
          *           "last_seq": 9,
          *           "question": "How does undici reuse connections?",
          *           "questions": 0,
+         *           "scope": {
+         *             "code": false,
+         *             "collections": [
+         *               "papers"
+         *             ],
+         *             "mcp": [],
+         *             "sources": [],
+         *             "web": true
+         *           },
          *           "spent": {
          *             "seconds": 1.4,
          *             "tokens": 0,
@@ -5151,7 +5218,8 @@ export interface components {
          *           "stop_reason": null,
          *           "thread_id": "01980000-0000-7000-8000-00000000000b",
          *           "title": null,
-         *           "waiting_for": null
+         *           "waiting_for": null,
+         *           "waiting_since": null
          *         }
          *       ],
          *       "title": "How does undici reuse connections?"
@@ -5209,6 +5277,15 @@ export interface components {
          *               "last_seq": 9,
          *               "question": "How does undici reuse connections?",
          *               "questions": 0,
+         *               "scope": {
+         *                 "code": false,
+         *                 "collections": [
+         *                   "papers"
+         *                 ],
+         *                 "mcp": [],
+         *                 "sources": [],
+         *                 "web": true
+         *               },
          *               "spent": {
          *                 "seconds": 1.4,
          *                 "tokens": 0,
@@ -5220,7 +5297,8 @@ export interface components {
          *               "stop_reason": null,
          *               "thread_id": "01980000-0000-7000-8000-00000000000b",
          *               "title": null,
-         *               "waiting_for": null
+         *               "waiting_for": null,
+         *               "waiting_since": null
          *             }
          *           ],
          *           "title": "How does undici reuse connections?"
@@ -11735,8 +11813,9 @@ export interface operations {
     };
     log_in: {
         parameters: {
-            query: {
-                token: string;
+            query?: {
+                /** @description Of the link that `offing login` prints. */
+                token?: string | null;
             };
             header?: never;
             path?: never;

@@ -3,8 +3,8 @@
  * or the data. A failure never looks like an empty answer, and data that could not be renewed says so.
  */
 
-import type { ReactNode } from "react";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
+import { isAway } from "../api/client";
 import { span } from "../format/numbers";
 import { useNow } from "./hooks";
 import { ProblemNote } from "./problem-note";
@@ -27,13 +27,18 @@ interface LoadedProps<T> {
   what: string;
   /** What to show instead of the data where there is nothing to show. `null`: there is something. */
   empty?: (data: T) => ReactNode;
+  /** It is a whole view: what is waited for or failed stands in the middle. */
+  framed?: boolean;
   children: (data: T) => ReactNode;
 }
 
-export function Loaded<T>({ query, what, empty, children }: LoadedProps<T>) {
+export function Loaded<T>({ query, what, empty, framed = false, children }: LoadedProps<T>) {
   const { data, error, fetchStatus } = query;
-  const problem = error && !query.isFetchNextPageError ? <ProblemNote error={error} onRetry={query.refetch} /> : null;
-  if (data === undefined) return problem ?? (fetchStatus === "idle" ? null : <Waiting what={what} />);
+  const problem = error && !query.isFetchNextPageError ? <Failure query={query} /> : null;
+  if (data === undefined) {
+    const shown = problem ?? (fetchStatus === "idle" ? null : <Waiting what={what} />);
+    return framed && shown ? <main className="shell-problem">{shown}</main> : shown;
+  }
   return (
     <>
       {problem}
@@ -43,7 +48,9 @@ export function Loaded<T>({ query, what, empty, children }: LoadedProps<T>) {
 }
 
 /** Only why a query failed, for a place where its data fills in what stands there already. */
-export function Failure({ query }: { query: Pick<Loadable<unknown>, "error" | "refetch"> }) {
+export function Failure({ query }: { query: Pick<Loadable<unknown>, "data" | "error" | "refetch"> }) {
+  // What is shown stays true while the server is away; that it is away is said once, by the banner.
+  if (query.data !== undefined && isAway(query.error)) return null;
   return <ProblemNote error={query.error} onRetry={query.refetch} />;
 }
 
@@ -61,7 +68,7 @@ function Waiting({ what }: { what: string }) {
   );
 }
 
-type DataOf<Q> = Q extends Loadable<infer T> ? T : never;
+type DataOf<Q> = Q extends { data: infer T } ? Exclude<T, undefined> : never;
 
 /** Several queries as one: its data is there when all of theirs is, and it fails with the first that fails. */
 export function together<Q extends Record<string, Loadable<unknown>>>(

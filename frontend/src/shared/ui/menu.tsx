@@ -13,7 +13,7 @@ interface MenuProps {
 /** A button with a list under it. Arrow keys move, Escape and a click elsewhere close. */
 export function Menu({ label, name, className = "btn", children }: MenuProps) {
   const [open, setOpen] = useState(false);
-  const { box, onKeyDown } = usePopover(open, () => setOpen(false));
+  const { box, onKeyDown } = usePopover<HTMLSpanElement>(open, () => setOpen(false));
   const id = useId();
 
   useEffect(() => {
@@ -32,7 +32,7 @@ export function Menu({ label, name, className = "btn", children }: MenuProps) {
 
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: it only hands keys to the buttons inside
-    <div className="menu" ref={box} onKeyDown={keys}>
+    <span className="menu" ref={box} onKeyDown={keys}>
       <button
         type="button"
         className={className}
@@ -46,10 +46,10 @@ export function Menu({ label, name, className = "btn", children }: MenuProps) {
       </button>
       {open && (
         // biome-ignore lint/a11y/useKeyWithClickEvents: keys reach the items themselves
-        <div className="menu-list" role="menu" id={id} tabIndex={-1} onClick={() => setOpen(false)}>
+        <span className="menu-list" role="menu" id={id} tabIndex={-1} onClick={() => setOpen(false)}>
           {children}
-        </div>
+        </span>
       )}
-    </div>
+    </span>
   );
 }

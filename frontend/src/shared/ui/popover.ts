@@ -4,11 +4,11 @@ import { type KeyboardEvent, type RefObject, useEffect, useRef } from "react";
  * What every panel that opens beside its button does: Escape and a click outside close it, and Escape gives the focus
  * back to the button. Put `box` on the element that holds both, and `onKeyDown` as well.
  */
-export function usePopover(
+export function usePopover<E extends HTMLElement>(
   open: boolean,
   close: () => void,
-): { box: RefObject<HTMLDivElement | null>; onKeyDown(event: KeyboardEvent): void } {
-  const box = useRef<HTMLDivElement>(null);
+): { box: RefObject<E | null>; onKeyDown(event: KeyboardEvent): void } {
+  const box = useRef<E>(null);
   const latest = useRef(close);
   useEffect(() => {
     latest.current = close;

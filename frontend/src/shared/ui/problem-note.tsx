@@ -1,18 +1,20 @@
-import { ApiProblem } from "../api/client";
+import { ApiProblem, MissingCode } from "../api/client";
 import "./controls.css";
 
 interface ProblemNoteProps {
   error: unknown;
-  onRetry?: () => void;
+  onRetry?: () => unknown;
 }
 
 /** What happened, what is safe, what to do. Renders nothing without an error. */
 export function ProblemNote({ error, onRetry }: ProblemNoteProps) {
   if (!error) return null;
   const problem = error instanceof ApiProblem ? error : null;
+  // Code of the page that is not there any more comes with a reload, and so does a way out of an error of the page.
+  const reload = !problem || problem instanceof MissingCode;
   return (
     <div className="notice coral" role="alert">
-      <b>{problem?.title ?? "Something here went wrong"}</b>
+      <b>{problem?.title ?? "Something in this view went wrong"}</b>
       <p>
         {problem ? problem.detail : String(error)}
         {problem?.field && (
@@ -24,8 +26,13 @@ export function ProblemNote({ error, onRetry }: ProblemNoteProps) {
       </p>
       {problem?.remedy && <p>{problem.remedy}</p>}
       {onRetry && (
-        <button type="button" className="btn small" onClick={onRetry}>
+        <button type="button" className="btn small" onClick={() => onRetry()}>
           Try again
+        </button>
+      )}
+      {reload && (
+        <button type="button" className="btn small" onClick={() => location.reload()}>
+          Reload the page
         </button>
       )}
     </div>

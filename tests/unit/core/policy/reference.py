@@ -144,8 +144,7 @@ def most(found: int | float | None, bound: int | float) -> str:
 
 
 def globbed(glob: str) -> str:
-    signs: list[str] = re.findall(r"\[[?*[]\]|.", glob, re.DOTALL)
-    return "".join({"*": "(?s:.*)", "?": "(?s:.)"}.get(s, re.escape(s[1] if len(s) == 3 else s)) for s in signs)
+    return "".join({"*": "(?s:.*)", "?": "(?s:.)"}.get(ch, re.escape(ch)) for ch in glob)
 
 
 def dotted(regex: str, allows: bool) -> str:
