@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type AnswerRequest, answerQuestion, type Question, questionsQuery } from "@/shared/api/questions";
-import { hasEnded, type RunDetail } from "@/shared/api/runs";
+import type { RunDetail } from "@/shared/api/runs";
 import { span } from "@/shared/format/numbers";
 import { forgetDraft } from "@/shared/ui/drafts";
 import { useNow } from "@/shared/ui/hooks";
@@ -12,10 +12,9 @@ import { ReviewPlan } from "./review-plan";
 import { Say } from "./say";
 import "./open-questions.css";
 
-/** What a run asks of whoever reads this page, over the steering bar. Nothing while it asks nothing. */
+/** What a run asks of whoever reads this page, over the steering bar. */
 export function OpenQuestions({ run }: { run: RunDetail }) {
-  const asks = run.questions > 0 && !hasEnded(run);
-  const questions = useQuery({ ...questionsQuery(run.id), enabled: asks });
+  const questions = useQuery(questionsQuery(run.id));
   useHotkeys([
     {
       keys: "g q",
@@ -23,7 +22,6 @@ export function OpenQuestions({ run }: { run: RunDetail }) {
       run: () => document.querySelector<HTMLElement>(".asked input, .asked textarea, .asked button")?.focus(),
     },
   ]);
-  if (!asks) return null;
   return (
     <section className="asked" aria-label="What the run asks" aria-live="polite">
       <Loaded query={questions} what="what the run asks">
