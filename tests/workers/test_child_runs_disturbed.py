@@ -14,9 +14,9 @@ from offing.services.runs import RunRequest, submit
 from offing.storage import runs
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from tests.workers.disturbing import Bench, Disturbed, Quiet, What, When, bench
 from tests.workers.families import asking
 from tests.workers.processes import ALL_GRAPHS
-from tests.workers.test_every_transaction import Bench, Disturbed, Quiet, What, When, bench
 
 __all__ = ["bench"]
 

@@ -29,8 +29,8 @@ from tests.documents import ingest_folder
 from tests.wire.replies import Completion, Reply
 from tests.wire.server import WireServer, scripted
 from tests.workers.conftest import Platform
+from tests.workers.disturbing import Bench, Disturbed, Quiet, What, When, shape
 from tests.workers.processes import ALL_GRAPHS
-from tests.workers.test_every_transaction import Bench, Disturbed, Quiet, What, When, shape
 from tests.workers.test_models import REPORT, TEXT, reported, says
 
 WORLD = "heldout-8@small"

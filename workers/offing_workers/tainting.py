@@ -34,7 +34,7 @@ ALL = 10_000
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]{}|]+", re.IGNORECASE)
 _NAME = re.compile(r"(?<![\w@.-])(?:[\w-]+\.)+[^\W\d_][\w-]+(?![\w-])")
-_MAIL = re.compile(r"[^\s<>\"(),:;\\@]+@[^\s<>\"(),:;\\@]+")
+_MAIL = re.compile(r"(?<![^\s<>\"(),:;\\@])[^\s<>\"(),:;\\@]+@[^\s<>\"(),:;\\@]+")
 _AFTER = ".,;:!?\u2026"
 
 

@@ -211,6 +211,34 @@ def doctor(*, json: Json = False) -> int:
 
 
 @app.command
+def backup(file: Path | None = None) -> int:
+    """Write the whole installation to one file, also while it runs.
+
+    Parameters
+    ----------
+    file
+        The file to write. Without it, `offing-DATE-TIME.backup` in the current folder.
+    """
+    from offing.cli.backup import backup as write
+
+    return write(file)
+
+
+@app.command
+def restore(file: Path) -> int:
+    """Bring a backup into an installation that holds nothing yet.
+
+    Parameters
+    ----------
+    file
+        A file that `offing backup` wrote.
+    """
+    from offing.cli.backup import restore as bring_back
+
+    return bring_back(file)
+
+
+@app.command
 def migrate(*, check: Annotated[bool, Parameter(negative="")] = False) -> int:
     """Bring the database to this version.
 

@@ -29,7 +29,7 @@ from offing.core.tool import Span
 TextOf = Callable[[Span], str]
 """The stored text of a span, exactly. An empty string: it is not stored any more."""
 
-_MARKER = re.compile(r"\s*\[(E\d+(?:\s*[,;]\s*E\d+)*)\]")
+_MARKER = re.compile(r"(?<!\s)\s*\[(E\d+(?:\s*[,;]\s*E\d+)*)\]")
 _ID = re.compile(r"E\d+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f]")
 _WRITTEN = re.compile(r"\w")

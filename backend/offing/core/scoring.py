@@ -22,7 +22,7 @@ LONGEST_ANSWER = 8_000
 
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
-_MARKER = re.compile(r"\s*\[\^?[A-Z]?\d+(?:\s*[,;]\s*[A-Z]?\d+)*\]")
+_MARKER = re.compile(r"(?<!\s)\s*\[\^?[A-Z]?\d+(?:\s*[,;]\s*[A-Z]?\d+)*\]")
 _LINE_START = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+](?=\s))[ \t]+", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*~`])(\*\*\*|\*\*|\*|___|__|~~|`{1,3})(?=\S)(.{1,500}?)(?<=\S)\1(?!\w)", re.DOTALL)
 

@@ -33,9 +33,8 @@ SUFFIXES = {
 DOCX = SUFFIXES[".docx"]
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufeff]")
-_HTML = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
-)
+_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.I)
+_XML = re.compile(rb"\s*<\?xml[^>]*>")
 _FIELD = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
 
 
@@ -94,11 +93,21 @@ def media_type_of(data: bytes, name: str) -> str:
         raise Refused("The file is an archive.", "Unpack it and add the documents in it.")
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise Refused("The file is in the old Office format.", "Save it as DOCX or PDF.")
-    if _HTML.match(data[:8192]):
+    if _is_html(data[:8192]):
         return "text/html"
     if is_binary(data):
         raise Refused("The file is not a text, PDF, HTML, Markdown or DOCX document.", "Convert it to one of these.")
     return by_name if by_name and by_name.startswith("text/") else "text/plain"
+
+
+def _is_html(head: bytes) -> bool:
+    """Whether the first tag behind a declaration and comments is one that begins a page."""
+    declared = _XML.match(head)
+    rest = head[declared.end() if declared else 0 :].lstrip()
+    while rest.startswith(b"<!--"):
+        _, _, rest = rest.partition(b"-->")
+        rest = rest.lstrip()
+    return _HTML.match(rest) is not None
 
 
 def is_binary(data: bytes) -> bool:

@@ -6,20 +6,32 @@ not, a boilerplate remover finds it, unless it throws most of the page away.
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
+from itertools import islice
 from typing import Any
 
 from offing.library.extraction import Extracted, Refused, decode
+from offing.library.html_tags import with_few_attributes
 
 ENOUGH_WORDS = 30
 """Words of a main part that is believed to be one."""
+MOST_NODES = 50_000
+"""Elements of a page that is given to the boilerplate remover, whose time grows faster than the page."""
+MOST_TITLES = 8
+"""Headings of the first level that are looked at for a title."""
 LEAST_SHARE = 0.4
 """Of the page's words that a boilerplate remover must leave to be believed."""
 
-_MAIN = ("//main", "//*[@role='main']", "//article", "//*[@id='content' or @id='main-content']")
+_MAIN: Sequence[Callable[[Any], bool]] = (
+    lambda element: element.tag == "main",
+    lambda element: element.get("role") == "main",
+    lambda element: element.tag == "article",
+    lambda element: element.get("id") in ("content", "main-content"),
+)
+"""What marks a main part, the surest first."""
 _DROPPED_TAGS = "script style noscript template svg nav header footer aside form button iframe head dialog"
 _BLOCK_TAGS = """
     p div section article main ul ol li dl dt dd table tr pre blockquote h1 h2 h3 h4 h5 h6 figure figcaption hr br body
@@ -35,13 +47,16 @@ _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 def read_html(data: bytes) -> Extracted:
     """Raises `Refused` for what is not HTML after all."""
     lxml_html, etree = import_module("lxml.html"), import_module("lxml.etree")
-    source = _DECLARATION.sub("", decoded(data))
+    source = with_few_attributes(_DECLARATION.sub("", decoded(data)))
+    # Comments are dropped by the parser: a walk over them takes time that grows with the square of their number.
+    parser = lxml_html.HTMLParser(huge_tree=True, remove_comments=True, remove_pis=True)
     try:
-        tree: Any = lxml_html.document_fromstring(source, parser=lxml_html.HTMLParser(huge_tree=True))
+        tree: Any = lxml_html.document_fromstring(source, parser=parser)
     except (etree.LxmlError, ValueError):
         raise Refused("The HTML cannot be parsed.", "Save the page again, or as plain text.") from None
     extractor = f"html/1+lxml-{version('lxml')}+trafilatura-{version('trafilatura')}"
-    return Extracted(_text(tree, source), _title(tree), "text/html", extractor)
+    title = _title(tree)
+    return Extracted(_text(tree), title, "text/html", extractor)
 
 
 def decoded(data: bytes) -> str:
@@ -55,23 +70,38 @@ def decoded(data: bytes) -> str:
     return decode(data)[0]
 
 
-def _text(tree: Any, source: str) -> str:
-    for place in _MAIN:
-        marked = "\n\n".join(filter(None, (rendered(part) for part in _outermost(tree.xpath(place)))))
+def _text(tree: Any) -> str:
+    for is_main in _MAIN:
+        marked = "\n\n".join(filter(None, (rendered(part) for part in _outermost(tree, is_main))))
         if len(marked.split()) >= ENOUGH_WORDS:
             return marked
     whole = rendered(tree.find("body") if tree.find("body") is not None else tree)
-    found = _without_boilerplate(source)
+    found = _without_boilerplate(tree)
     return found if len(found.split()) >= LEAST_SHARE * len(whole.split()) else whole
 
 
-def _outermost(parts: list[Any]) -> list[Any]:
-    return [part for part in parts if not any(other in part.iterancestors() for other in parts)]
+def _outermost(tree: Any, wanted: Callable[[Any], bool]) -> list[Any]:
+    """Elements that are wanted and stand in no other that is, in one walk over the tree."""
+    walk, found = import_module("lxml.etree").iterwalk(tree, events=("start",)), list[Any]()
+    for _, element in walk:
+        if wanted(element):
+            found.append(element)
+            walk.skip_subtree()
+    return found
 
 
-def _without_boilerplate(source: str) -> str:
+def _without_boilerplate(tree: Any) -> str:
+    """What a boilerplate remover makes of the page, which it changes. Empty: nothing, or the page is too large for it.
+
+    It writes a cell as often as it has columns, of which a page may claim any number, so it is not told.
+    """
+    etree = import_module("lxml.etree")
+    if sum(1 for _ in islice(tree.iter(), MOST_NODES + 1)) > MOST_NODES:
+        return ""
     from trafilatura import extract
 
+    etree.strip_attributes(tree, "colspan", "rowspan")
+    source = etree.tostring(tree, encoding="unicode", method="html")
     return (
         extract(
             source, output_format="markdown", favor_recall=True, include_comments=False, include_tables=True, fast=True
@@ -82,7 +112,7 @@ def _without_boilerplate(source: str) -> str:
 
 def _title(tree: Any) -> str:
     """The page's heading where it has exactly one, else its title."""
-    tops = [_line("".join(top.itertext())) for top in tree.xpath("//h1")]
+    tops = [_line("".join(top.itertext())) for top in tree.xpath(f"(//h1)[position() <= {MOST_TITLES}]")]
     if len(tops) == 1 and tops[0]:
         return tops[0]
     named = tree.findtext(".//title")
@@ -152,9 +182,9 @@ class _Writer:
 def rendered(root: Any) -> str:
     """An element as Markdown. Walks without recursion, so that depth cannot hurt."""
     writer = _Writer()
-    walk: Any = import_module("lxml.etree").iterwalk(root, events=("start", "end", "comment", "pi"))
+    walk: Any = import_module("lxml.etree").iterwalk(root, events=("start", "end"))
     for event, element in walk:
-        tag = element.tag if isinstance(element.tag, str) else ""
+        tag = element.tag
         if event == "start" and (tag in _DROPPED or element.get("aria-hidden") == "true") and element is not root:
             walk.skip_subtree()
         elif event == "start":
@@ -162,7 +192,7 @@ def rendered(root: Any) -> str:
             writer.write(element.text)
         elif event == "end" and tag not in _DROPPED and element.get("aria-hidden") != "true":
             writer.close(tag)
-        if event in ("end", "comment", "pi") and element is not root:
+        if event == "end" and element is not root:
             writer.write(element.tail)
     writer.flush()
     return "\n".join(_spaced(writer.blocks))

@@ -18,11 +18,13 @@ REPEATED = 25
 """Words of a sentence that may stand at the end of one passage and the beginning of the next."""
 LONGEST_PIECE = 1_000
 """Code points of a sentence or line that is not cut within."""
+LONGEST_HEADING = 300
+"""Code points of a heading. Every passage below it repeats it, so a longer line is an ordinary one."""
 
 FRONT_MATTER = re.compile(r"---[ \t]*\n(.{0,4000}?)\n---[ \t]*\n", re.DOTALL)
 """Fields in front of a Markdown text."""
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(?=[^ \t])")
 _UNDERLINE = re.compile(r"(=|-|~|\^|\*|\+|\"){3,}[ \t]*$")
 _FENCE = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})")
 _OWN_LINE = re.compile(r"[ \t]*(?:[-*+>|]|\d{1,3}[.)])[ \t]|[ \t]*\||(?: {4}|\t)")
@@ -31,8 +33,9 @@ _SENTENCE_END = re.compile(
 )
 _WORD = re.compile(r"\w+")
 _CROWDED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_MARKUP = re.compile(r"<[^>]{1,200}>|[`*]|\\(?=[^\w\s])")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
+_MARKUP = re.compile(r"<[^<>]{1,200}>|[`*]|\\(?=[^\w\s])")
+"""Neither looks past where the same thing could begin anew, so a line full of beginnings is read once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,35 +77,55 @@ def plain(line: str) -> str:
     return " ".join(_MARKUP.sub("", _LINK.sub(r"\1", line)).split())
 
 
+@dataclass(slots=True)
+class _Held:
+    """The units of the passage in the making, as sums, so that another unit costs the same however many there are."""
+
+    start: int = 0
+    end: int = 0
+    words: int = 0
+    count: int = 0
+    text: bool = False
+    """Whether a unit that is no heading is among them."""
+    last: _Unit | None = None
+
+    def add(self, unit: _Unit) -> None:
+        self.start = self.start if self.count else unit.start
+        self.end, self.words, self.count = unit.end, self.words + unit.words, self.count + 1
+        self.text, self.last = self.text or not unit.level, unit
+
+
 def _packed(units: Iterator[_Unit]) -> Iterator[Passage]:
-    held: list[_Unit] = []
+    held = _Held()
     path: list[tuple[int, str]] = []
     under: tuple[str, ...] = ()
     for unit in units:
-        words = sum(u.words for u in held)
-        if held and _ends(held, words, unit):
-            yield Passage(held[0].start, held[-1].end, under)
-            held = [] if unit.first else _repeated(held)
+        if held.count and _ends(held, unit):
+            yield Passage(held.start, held.end, under)
+            held = _Held() if unit.first else _repeated(held)
         if unit.level:
             path = [*(h for h in path if h[0] < unit.level), (unit.level, unit.heading)]
-        if not held or all(u.level for u in held):
+        if not held.text:
             under = tuple(name for _, name in path)
-        held.append(unit)
-    if held:
-        yield Passage(held[0].start, held[-1].end, under)
+        held.add(unit)
+    if held.count:
+        yield Passage(held.start, held.end, under)
 
 
-def _ends(held: list[_Unit], words: int, coming: _Unit) -> bool:
-    if words + coming.words > MOST:
-        return any(not u.level for u in held)
+def _ends(held: _Held, coming: _Unit) -> bool:
+    if held.words + coming.words > MOST:
+        return held.text or bool(coming.level)
     if coming.level:
-        return words >= TOO_FEW and any(not u.level for u in held)
-    return coming.first and words >= ENOUGH
+        return held.words >= TOO_FEW and held.text
+    return coming.first and held.words >= ENOUGH
 
 
-def _repeated(held: list[_Unit]) -> list[_Unit]:
-    last = held[-1]
-    return [last] if len(held) > 1 and not last.level and last.words <= REPEATED else []
+def _repeated(held: _Held) -> _Held:
+    """What a passage begins with that continues a section: the last sentence of the one before, if it is short."""
+    kept = _Held()
+    if held.last is not None and held.count > 1 and not held.last.level and held.last.words <= REPEATED:
+        kept.add(held.last)
+    return kept
 
 
 def _units(text: str) -> Iterator[_Unit]:
@@ -155,14 +178,19 @@ def _blocks(text: str) -> Iterator[_Unit]:
 def _heading(lines: list[tuple[int, int, str]], number: int) -> tuple[int, str, int] | None:
     """Level, name and lines taken of a heading that begins at this line. None: it is none."""
     line = lines[number][2]
-    marked = _HEADING.match(line)
-    if marked and plain(marked.group(2)):
-        return len(marked.group(1)), plain(marked.group(2)), 1
+    marked = _HEADING.match(line) if len(line) <= LONGEST_HEADING else None
+    if marked and (name := plain(_without_closing(line[marked.end() :]))):
+        return len(marked.group(1)), name, 1
     if number + 1 < len(lines) and _is_title(line) and (number == 0 or not lines[number - 1][2].strip()):
         under = lines[number + 1][2]
         if _UNDERLINE.match(under) and len(under.strip()) >= min(len(line.strip()), 3):
             return (1 if under[0] == "=" else 2), plain(line), 2
     return None
+
+
+def _without_closing(name: str) -> str:
+    """A heading without the signs that may close it, of which one that stands alone is its name."""
+    return name.rstrip(" \t").rstrip("#") or name[:1]
 
 
 def _is_title(line: str) -> bool:

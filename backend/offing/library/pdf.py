@@ -8,6 +8,8 @@ from importlib.metadata import version
 from offing.library.extraction import Extracted, Refused
 
 MOST_PAGES = 3_000
+LONGEST_TITLE = 500
+"""Characters of the title that a PDF names; the rest is dropped."""
 LONGEST_FURNITURE = 120
 """Characters of a line that heads or foots pages."""
 
@@ -38,7 +40,7 @@ def read_pdf(data: bytes) -> Extracted:
         if len(document) > MOST_PAGES:
             raise Refused(f"The PDF has {len(document):,} pages; {MOST_PAGES:,} is the most.", "Split it.")
         pages = [_page(document, number) for number in range(len(document))]
-        named = str(document.get_metadata_value("Title") or "").strip()  # pyright: ignore
+        named = str(document.get_metadata_value("Title") or "")[:LONGEST_TITLE].strip()  # pyright: ignore
     text = "\n\n".join(filter(None, (joined(lines) for lines in without_furniture(pages))))
     extractor = f"pdf/1+pypdfium2-{version('pypdfium2')}"
     return Extracted(text, named if _is_title(named) else _first_line(text), "application/pdf", extractor)

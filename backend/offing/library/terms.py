@@ -16,6 +16,9 @@ VERSION = 2
 LONGEST = 64
 """Code points of a term; longer ones (encoded data, long addresses) are left out."""
 
+LONGEST_REMEMBERED = 200
+"""Code points of a word whose terms are remembered, so that the memory for them is bounded."""
+
 _STOP_WORDS = """
     a about after again all also am an and any are as at be because been before being between both but by can cannot
     cant could did didnt do does doesnt doing dont during each else etc for from get gets had has have having he her
@@ -38,10 +41,14 @@ _MARK = re.compile(r"[\u0300-\u036f]")
 def terms(text: str) -> Iterator[str]:
     """The terms of a text in reading order, repeats included; stop words left out."""
     for joined in _JOINED.findall(_APOSTROPHE.sub("", text)):
-        yield from _of_word(joined)
+        yield from _known_word(joined) if len(joined) <= LONGEST_REMEMBERED else _of_word(joined)
 
 
 @lru_cache(maxsize=65_536)
+def _known_word(joined: str) -> tuple[str, ...]:
+    return _of_word(joined)
+
+
 def _of_word(joined: str) -> tuple[str, ...]:
     """The whole, its parts, and theirs: `pool.maxSize` gives poolmaxsize, pool, maxsize, max and size."""
     parts = _PART.findall(joined)

@@ -85,7 +85,8 @@ def reference_condition(c: Condition, value: Any) -> str:
     if c.one_of is not None:
         tests.append(lambda: any(kind(value) == kind(v) and value == v for v in c.one_of or ()))
     if c.glob is not None:
-        pattern = "".join({"*": "(?:.*)", "?": "."}.get(ch, re.escape(ch)) for ch in c.glob)
+        signs: list[str] = re.findall(r"\[[?*[]\]|.", c.glob, re.DOTALL)
+        pattern = "".join({"*": "(?:.*)", "?": "."}.get(s, re.escape(s[1] if len(s) == 3 else s)) for s in signs)
         tests.append(lambda: kind(value) == "text" and re.fullmatch(pattern, value, re.DOTALL) is not None)
     for bound, low in ((c.min_length, True), (c.max_length, False)):
         if bound is not None:
@@ -130,7 +131,7 @@ def conditions(draw: st.DrawFn) -> Condition:
         arg=draw(NAMES),
         optional=draw(st.booleans()),
         one_of=tuple(draw(some)) if draw(st.booleans()) else None,
-        glob=draw(st.one_of(st.none(), st.text(alphabet="ab*?.", min_size=1, max_size=6))),
+        glob=draw(st.one_of(st.none(), st.text(alphabet="ab*?.[]", min_size=1, max_size=6))),
         min_length=lengths[0] if lengths else None,
         max_length=lengths[1] if lengths else None,
         minimum=numbers[0] if numbers else None,

@@ -117,6 +117,11 @@ BODIES: Mapping[str, Callable[[int], list[str]]] = {
     "nested tables": lambda n: [_nested(40)] * (n // 40),
     "runs": lambda n: [f"<w:p {nsdecls('w')}>" + "<w:r><w:t>x</w:t></w:r>" * n + "</w:p>"],
     "links": lambda n: [f"<w:p {nsdecls('w')}>" + "<w:hyperlink><w:r><w:t>x</w:t></w:r></w:hyperlink>" * n + "</w:p>"],
+    "runs and links": lambda n: [
+        f"<w:p {nsdecls('w')}>"
+        + "<w:r><w:t>x</w:t></w:r><w:hyperlink><w:r><w:t>y</w:t></w:r></w:hyperlink>" * n
+        + "</w:p>"
+    ],
     "paragraphs": lambda n: [f"<w:p {nsdecls('w')}><w:r><w:t>{WORDS}</w:t></w:r></w:p>"] * n,
     "headings": lambda n: (
         [f'<w:p {nsdecls("w")}><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Part</w:t></w:r></w:p>'] * n
@@ -166,7 +171,10 @@ def _thin(data: bytes) -> bytes:
     return out.getvalue()
 
 
-def a_pdf(pages: int, line: str = "(Pools keep sockets open.) Tj", title: str = "Pools", objects: int = 0) -> bytes:
+LINES = "(Pools) Tj 0 -20 Td (keep sockets open) Tj 0 -20 Td (for requests that come later.) Tj"
+
+
+def a_pdf(pages: int, line: str = LINES, title: str = "Pools", objects: int = 0) -> bytes:
     """A document written by hand, so that its size is all that it costs to make."""
     content = f"BT /F1 12 Tf 72 720 Td {line} ET".encode()
     parts = [

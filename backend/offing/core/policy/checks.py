@@ -11,6 +11,7 @@ from typing import Any
 from offing.core.policy.covering import covers, shadows
 from offing.core.policy.rules import Condition, Policy, Rule, named
 from offing.core.policy.trying import Unjudged, complaint
+from offing.core.policy.wildcards import Problem, wildcard_problems
 from offing.core.tool import Effect, ToolSpec
 
 
@@ -30,13 +31,14 @@ def findings(policy: Policy, tools: Mapping[str, ToolSpec]) -> tuple[Finding, ..
     found: list[Finding] = []
     for n, rule in enumerate(policy.rules):
         name, place = named(rule, n + 1), f"rules.{n}"
-        problems = [*_about_tool(rule, tools), *_about_conditions(rule), *_about_others(policy, n)]
+        problems = [
+            *_about_tool(rule, tools),
+            *_about_conditions(rule),
+            *wildcard_problems(rule),
+            *_about_others(policy, n),
+        ]
         found += [Finding(name, f"{place}{field}", problem, remedy) for field, problem, remedy in problems]
     return tuple(found)
-
-
-Problem = tuple[str, str, str]
-"""Field within the rule, problem, remedy."""
 
 
 def _about_tool(rule: Rule, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:

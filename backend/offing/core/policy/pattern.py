@@ -6,6 +6,7 @@ positions of the pattern are bits of a number, and each character of the text tu
 translated here, too, so that two of either kind can be compared.
 """
 
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -16,6 +17,9 @@ MOST_POSITIONS = 256
 
 MOST_PAIRS = 20_000
 """Pairs of states that a comparison looks at before it gives up."""
+
+ANY_TEXT, ANY_CHARACTER = "any text", "any character"
+"""The parts of a glob that are wildcards. Every other part is one character, which stands for itself."""
 
 _REMEMBERED = 2_048
 
@@ -72,11 +76,26 @@ def compiled(pattern: str, breaks: bool) -> Pattern:
     return _linked(read(pattern, breaks))
 
 
+_GLOB_PART = re.compile(r"\[([?*\[])\]|(.)", re.DOTALL)
+
+
+@lru_cache(maxsize=512)
+def glob_parts(glob: str) -> tuple[str, ...]:
+    """Split a glob into wildcards and characters: `*` is any text and `?` any character, line breaks included.
+
+    `[?]`, `[*]` and `[[]` are the characters `?`, `*` and `[`, as in Python's `glob.escape`. Every other bracket stands
+    for itself: a glob has no classes.
+    """
+    wildcards = {"*": ANY_TEXT, "?": ANY_CHARACTER}
+    found: list[tuple[str, str]] = _GLOB_PART.findall(glob)
+    return tuple(escaped or wildcards.get(plain, plain) for escaped, plain in found)
+
+
 @lru_cache(maxsize=512)
 def of_glob(glob: str) -> Pattern:
-    """`*` is any text and `?` any character, line breaks included."""
-    parts = [Tree("many", (Tree.of(ANY),)) if c == "*" else Tree.of(ANY if c == "?" else _one(c)) for c in glob]
-    return _linked(Tree("row", tuple(parts)))
+    """Compile a glob."""
+    trees = {ANY_TEXT: Tree("many", (Tree.of(ANY),)), ANY_CHARACTER: Tree.of(ANY)}
+    return _linked(Tree("row", tuple(trees.get(part) or Tree.of(_one(part)) for part in glob_parts(glob))))
 
 
 def within(narrow: Pattern, wide: Pattern) -> bool | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from offing.core.policy.pattern import compiled
+from offing.core.policy.pattern import ANY_TEXT, compiled, glob_parts
 from offing.core.policy.places import folder_problem, host_problem
 
 LONGEST_GLOB = 200
@@ -38,7 +38,8 @@ class Condition(BaseModel):
     one_of: Annotated[tuple[Scalar, ...] | None, Listed] = None
     """Exactly one of these, of the same JSON type; a single one is a constant. None: any value."""
     glob: str | None = Field(default=None, min_length=1, max_length=LONGEST_GLOB)
-    """For the whole string: `*` is any text, also none, `?` any one character. None: any string."""
+    """For the whole string: `*` is any text, also none, `?` any one character, and `[*]`, `[?]` and `[[]` are the
+    characters `*`, `?` and `[`. None: any string."""
     regex: str | None = Field(default=None, min_length=1)
     """For the whole string, in the subset of `offing.core.policy.pattern`. None: any string."""
     host: Annotated[tuple[str, ...] | None, Listed] = Field(default=None, max_length=100)
@@ -56,7 +57,7 @@ class Condition(BaseModel):
     @field_validator("glob")
     @classmethod
     def _few_stars(cls, value: str | None) -> str | None:
-        if value is not None and value.count("*") > MOST_STARS:
+        if value is not None and glob_parts(value).count(ANY_TEXT) > MOST_STARS:
             raise ValueError(f"a glob has at most {MOST_STARS} stars; use several rules")
         return value
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from offing.core.policy.pattern import compiled
+from offing.core.policy.pattern import ANY_CHARACTER, ANY_TEXT, compiled, glob_parts
 from offing.core.policy.places import at_host, inside
 from offing.core.policy.rules import Condition, Scalar
 
@@ -45,7 +45,7 @@ def _complaint(condition: Condition, value: Any, grants: bool) -> str:
 
 
 def _of_text(condition: Condition, value: Any, grants: bool) -> str:
-    if condition.glob is not None and not _matches(condition.glob, _text(value)):
+    if condition.glob is not None and not _matches(glob_parts(condition.glob), _text(value)):
         return "it does not have the form that is allowed."
     if condition.regex is not None and not compiled(condition.regex, not grants).matches(_text(value)):
         return "it does not have the form that is allowed."
@@ -111,21 +111,21 @@ def _number(value: Any) -> int | float:
     return value
 
 
-def _matches(glob: str, value: str) -> bool:
+def _matches(glob: tuple[str, ...], value: str) -> bool:
     """The whole text against a glob, by going back to the last star only: at most length times length of steps."""
     at = g = 0
     star, mark = -1, 0
     while at < len(value):
-        if g < len(glob) and glob[g] == "*":
+        if g < len(glob) and glob[g] == ANY_TEXT:
             star, mark, g = g, at, g + 1
-        elif g < len(glob) and glob[g] in {"?", value[at]}:
+        elif g < len(glob) and glob[g] in (ANY_CHARACTER, value[at]):
             at, g = at + 1, g + 1
         elif star >= 0:
             mark += 1
             at, g = mark, star + 1
         else:
             return False
-    return not glob[g:].strip("*")
+    return all(part == ANY_TEXT for part in glob[g:])
 
 
 def well_formed(args: Mapping[str, Any]) -> None:

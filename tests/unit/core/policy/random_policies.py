@@ -69,7 +69,7 @@ def said_of(part: str, chance: Random) -> dict[str, Any]:
         case "one_of":
             return {"one_of": tuple(scalar(chance) for _ in range(chance.randint(1, 4)))}
         case "glob":
-            return {"glob": chance.choice(["*", "a*", "?", "*b", "https://*", "/data/*", "*harbour*"])}
+            return {"glob": chance.choice(["*", "a*", "?", "*b", "https://*", "/data/*", "*harbour*", "*[?]*", "[[]*"])}
         case "regex":
             return {"regex": chance.choice(REGEXES)}
         case "host":

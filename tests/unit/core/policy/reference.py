@@ -144,7 +144,8 @@ def most(found: int | float | None, bound: int | float) -> str:
 
 
 def globbed(glob: str) -> str:
-    return "".join({"*": "(?s:.*)", "?": "(?s:.)"}.get(ch, re.escape(ch)) for ch in glob)
+    signs: list[str] = re.findall(r"\[[?*[]\]|.", glob, re.DOTALL)
+    return "".join({"*": "(?s:.*)", "?": "(?s:.)"}.get(s, re.escape(s[1] if len(s) == 3 else s)) for s in signs)
 
 
 def dotted(regex: str, allows: bool) -> str:

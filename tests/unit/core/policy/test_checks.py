@@ -40,6 +40,7 @@ def read(*when: Condition, **more: Any) -> Rule:
 
 
 FORBID = Rule(tool="read", effect="forbid")
+FORBID_QUERY = FORBID.model_copy(update={"when": (Condition(arg="url", glob="*?token=*"),)})
 BAD: list[tuple[str, tuple[Rule, ...], str, str]] = [
     ("no such tool", (Rule(tool="rea", others=True),), "rules.0.tool", "no tool 'rea'"),
     ("no such argument", (read(Condition(arg="uri")),), "rules.0.when.0.arg", "no argument 'uri'"),
@@ -106,6 +107,49 @@ BAD: list[tuple[str, tuple[Rule, ...], str, str]] = [
 ]
 
 
+def fetch(**more: Any) -> Rule:
+    return Rule(tool="fetch", others=True, when=(Condition(arg="url", **more),))
+
+
+BAD += [
+    ("a question mark meant as a query's", (fetch(glob="*?*=*"),), "rules.0.when.0.glob", "any one character"),
+    (
+        "a question mark beside a host",
+        (fetch(glob="*/search?*", host=("a.example",)),),
+        "rules.0.when.0.glob",
+        "any one character",
+    ),
+    (
+        "a query in an argument of another name",
+        (Rule(tool="post", others=True, when=(Condition(arg="to", glob="*/new?title=*"),)),),
+        "rules.0.when.0.glob",
+        "any one character",
+    ),
+    ("a question mark in a forbid rule", (FORBID_QUERY,), "rules.0.when.0.glob", "any one character"),
+    ("a class in a glob", (fetch(glob="https://a.example/[a-z]*"),), "rules.0.when.0.glob", "no classes: [a-z]"),
+    ("a host that goes on", (fetch(glob="https://docs.example.org*"),), "rules.0.when.0.glob", "every other host"),
+    ("any host that ends so", (fetch(glob="https://*.example.org/*"),), "rules.0.when.0.glob", "every other host"),
+    (
+        "an unescaped question mark in a regex",
+        (fetch(regex=r"https://a\.example/page?id=\d+"),),
+        "rules.0.when.0.regex",
+        "optional",
+    ),
+    (
+        "an unescaped dot in the host of a regex",
+        (fetch(regex="https://docs.example.org/.*"),),
+        "rules.0.when.0.regex",
+        "any character",
+    ),
+    (
+        "an open host in a regex",
+        (fetch(regex=r"https://.*\.example\.org/.*"),),
+        "rules.0.when.0.regex",
+        "every other host",
+    ),
+]
+
+
 @pytest.mark.parametrize(("rules", "field", "problem"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_it_is_found_where_it_stands(rules: tuple[Rule, ...], field: str, problem: str) -> None:
     assert any(place == field and problem in said for place, said in found(*rules)), found(*rules)
@@ -119,6 +163,14 @@ GOOD: list[tuple[Rule, ...]] = [
     (Rule(tool="fetch", others=True, reason="It is a closed network."),),
     (Rule(tool="fetch", others=True, when=(Condition(arg="url", host=("a.example",)),)),),
     (Rule(tool="post", effect="ask", others=True),),
+    (fetch(glob="https://a.example/search[?]q=*"),),
+    (fetch(glob="http*://*"),),
+    (fetch(glob="*/search[?]*", host=("*.example.org",)),),
+    (fetch(regex=r"https?://docs\.example\.org/(a|b)/[^?]*\?id=\d+"),),
+    (fetch(regex=r"https://[a-z]+\.example\.org/.*"),),
+    (Rule(tool="post", others=True, when=(Condition(arg="body", glob="report-?.pdf"),)),),
+    (read(Condition(arg="url", glob="http://[::1]:8080/*")),),
+    (read(), Rule(tool="read", effect="forbid", when=(Condition(arg="url", glob="https://*.example.org/*"),))),
 ]
 
 

@@ -1,0 +1,176 @@
+"""What a backup needs of the database: what it is, whether it is empty, and what a dump of it does not carry over.
+
+Runs as the owner of the tables, who sees the rows of every tenant through a policy of its own. Knows no file.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from offing.storage.migrate import APPLIED, LEDGER
+
+SERVER = "select current_setting('server_version_num')::int / 10000"
+
+LEDGER_ROWS = "select version, sha256, applied_at, ms from public.offing_migration order by version"
+
+ADD_LEDGER = "insert into public.offing_migration (version, sha256, applied_at, ms) values (%s, %s, %s, %s)"
+
+TABLES = """
+    select relname from pg_class where relnamespace = to_regnamespace('app') and relkind in ('r', 'p') order by relname
+"""
+
+POLICIES = """
+    select tablename, policyname, roles = '{public}', qual, with_check from pg_policies
+     where schemaname = 'app' order by 1, 2
+"""
+
+CONNECTED = """
+    select count(*) from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+"""
+
+RELEASE = (
+    "update app.run set lease_until = null where status = 'running'",
+    "update app.train_job set lease_until = null where state = 'running'",
+)
+"""Nobody who held a run or a job when the backup was made still does."""
+
+OUTSIDE = """
+    select name || '@' || version from app.policy_version
+     where kind <> 'prompts' and not starts_with(uri, %s) order by name, version
+"""
+
+MOVE = "update app.policy_version set uri = %s || substr(uri, %s) where starts_with(uri, %s)"
+
+UNSEEN = ("lease_watch", "login", "session", "tenant")
+"""Tables that an installation has rows in before anything was done with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy of row-level security. Its owner's role may have another name where it is restored."""
+
+    table: str
+    name: str
+    everybody: bool
+    """False: for the owner alone."""
+    using: str | None
+    check: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A database as its dump does not tell it."""
+
+    server: int
+    """Postgres' major version."""
+    ledger: list[tuple[str, str, datetime, int]]
+    """Migrations that were applied: version, SHA-256, when, milliseconds."""
+    policies: list[Policy]
+
+
+def describe(owner_url: str) -> Described:
+    """Return what a restored database must get besides its dump."""
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute(LEDGER)
+        return Described(
+            server_version(connection),
+            [tuple(row) for row in connection.execute(LEDGER_ROWS)],
+            [Policy(*row) for row in connection.execute(POLICIES)],
+        )
+
+
+def server_version(connection: psycopg.Connection) -> int:
+    row = connection.execute(SERVER).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def major_of(owner_url: str) -> int:
+    """Return the major version of the server."""
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        return server_version(connection)
+
+
+def applied(owner_url: str) -> dict[str, str]:
+    """Return the SHA-256 of each migration that was applied."""
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute(LEDGER)
+        return dict(connection.execute(APPLIED).fetchall())
+
+
+def find_contents(owner_url: str) -> str | None:
+    """Return a table that holds something of a user's. `None` means that nothing would be lost."""
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        for (table,) in connection.execute(TABLES).fetchall():
+            query = sql.SQL("select exists (select from app.{})").format(sql.Identifier(table))
+            row = connection.execute(query).fetchone()
+            if table not in UNSEEN and row is not None and row[0]:
+                return str(table)
+    return None
+
+
+def others_connected(owner_url: str) -> int:
+    """Return how many other connections the database has."""
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        row = connection.execute(CONNECTED).fetchone()
+        return int(row[0]) if row else 0
+
+
+def clear(owner_url: str) -> None:
+    """Remove the schema of an installation that holds nothing."""
+    with psycopg.connect(owner_url, autocommit=True) as connection, connection.transaction():
+        connection.execute("drop schema if exists app cascade")
+        connection.execute("drop table if exists public.offing_migration")
+
+
+def policies_outside(owner_url: str, folder: str) -> list[str]:
+    """Return the policy versions with weights that do not lie under `folder`."""
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        return [str(label) for (label,) in connection.execute(OUTSIDE, (f"{folder}/",))]
+
+
+def complete(owner_url: str, described: Described, moved: tuple[str, str]) -> None:
+    """Make a restored database whole: its policies for this owner, its ledger, and its runs free to be claimed.
+
+    `moved` is where weights of policies lay, and where they lie now.
+    """
+    with psycopg.connect(owner_url, autocommit=True) as connection, connection.transaction():
+        for policy in described.policies:
+            connection.execute(_policy(policy))
+        connection.execute(LEDGER)
+        for row in described.ledger:
+            connection.execute(ADD_LEDGER, row)
+        before, now = moved
+        connection.execute(
+            "alter table app.policy_version disable trigger user"
+        )  # its guard keeps addresses as they are
+        connection.execute(MOVE, (now, len(before) + 1, f"{before}/"))
+        connection.execute("alter table app.policy_version enable trigger user")
+        for statement in RELEASE:
+            connection.execute(statement)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def _policy(policy: Policy) -> sql.Composed:
+    parts = [
+        sql.SQL("create policy {} on app.{} to {}").format(
+            sql.Identifier(policy.name),
+            sql.Identifier(policy.table),
+            sql.SQL("public" if policy.everybody else "current_user"),
+        )
+    ]
+    for word, expression in (("using", policy.using), ("with check", policy.check)):
+        if expression is not None:
+            parts.append(sql.SQL(" {} ({})").format(sql.SQL(word), sql.SQL(expression)))  # pyright: ignore[reportArgumentType]
+    return sql.Composed(parts)
+
+
+def without_password(url: str) -> tuple[str, str | None]:
+    """Return an address that may stand in a list of processes, and the password that was in it."""
+    known: dict[str, Any] = conninfo_to_dict(url)
+    password = known.pop("password", None)
+    return make_conninfo(**known), password

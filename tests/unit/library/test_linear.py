@@ -1,0 +1,105 @@
+"""Reading takes time in proportion to what is read, whatever shape that has.
+
+Processor time of a document and of one that is four times as large are compared within one process, so that neither a
+busy machine nor a slow one matters. Quadratic work would take sixteen times as long.
+"""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from docx.oxml.ns import nsdecls
+
+from offing.library.child import prepared
+from offing.library.html_tags import with_few_attributes
+from tests.unit.library.shapes import BELOW, BODIES, TEXTS, TOP, a_docx, a_pdf, cell, table
+
+LEAST_SECONDS = 0.05
+"""Of the smaller document, so that what the comparison costs by itself does not count."""
+
+MOST_SIZE = 200_000
+"""Of what grows. A shape that takes less time than `LEAST_SECONDS` even so is fast enough."""
+
+MOST_RATIO = 8.0
+
+Made = Callable[[int], bytes]
+
+
+def _text(name: str) -> Made:
+    return lambda size: TEXTS[name](size).encode()
+
+
+def _body(name: str) -> Made:
+    return lambda size: a_docx(BODIES[name](size))
+
+
+SHAPES: dict[str, Made] = {
+    **{name: _text(name) for name in TEXTS},
+    **{f"{name}.docx": _body(name) for name in BODIES},
+    "styles.docx": lambda size: a_docx([], styles=size),
+    "pages.pdf": lambda size: a_pdf(min(size // 20, 3000)),
+    "texts.pdf": lambda size: a_pdf(1, "(Pools) Tj " * size),
+    "objects.pdf": lambda size: a_pdf(1, objects=size),
+    "title.pdf": lambda size: a_pdf(1, title="!" * size + "x"),
+}
+
+
+def seconds(name: str, data: bytes) -> float:
+    began = time.process_time()
+    prepared(name, data)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_four_times_as_much_takes_about_four_times_as_long(name: str) -> None:
+    made, size = SHAPES[name], 1000
+    seconds(name, made(1))  # imports
+    while (small := seconds(name, made(size))) < LEAST_SECONDS and size < MOST_SIZE:
+        size *= 2
+    if size >= MOST_SIZE:
+        return
+    ratios = [seconds(name, made(4 * size)) / small]
+    while ratios[-1] > MOST_RATIO and len(ratios) < 4:
+        ratios.append(seconds(name, made(4 * size)) / seconds(name, made(size)))
+    assert min(ratios) < MOST_RATIO, (size, ratios)
+
+
+def test_a_start_tag_keeps_its_first_attributes() -> None:
+    page = "<p " + " ".join(f"a{i}='<x {i}>'" for i in range(300)) + ">Pools.</p><p class=b>Agents.</p>"
+    found = with_few_attributes(f"<!-- <p x=' --><script>if (a<b) '</script>{page}")
+    assert found.startswith("<!-- <p x=' --><script>if (a<b) '</script><p a0='<x 0>' a1=")
+    assert "a99='<x 99>'>Pools.</p><p class=b>Agents.</p>" in found
+    assert "a100=" not in found
+
+
+def test_what_spans_columns_and_rows_is_written_once_a_row() -> None:
+    wide, top = '<w:gridSpan w:val="999999999"/>', TOP
+    rows = f"<w:tr>{cell('north', top)}{cell('wide', wide)}</w:tr><w:tr>{cell('', BELOW)}{cell('a')}{cell('b')}</w:tr>"
+    found = prepared("a.docx", a_docx([table(rows)]))
+    assert found["text"] == "| north | wide |\n| north | a | b |"
+
+
+def test_everything_that_is_written_in_a_paragraph_is_read() -> None:
+    run = "<w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t><w:noBreakHyphen/><w:t>d</w:t></w:r>"
+    rest = '<w:hyperlink><w:r><w:t>e</w:t><w:br w:type="page"/><w:t>f</w:t></w:r></w:hyperlink>'
+    found = prepared("a.docx", a_docx([f"<w:p {nsdecls('w')}>{run}{rest}</w:p>"]))
+    assert found["text"] == "a b c-def"
+
+
+def test_a_page_that_begins_with_comments_is_a_page() -> None:
+    assert (
+        prepared("a.txt", b"<?xml version='1.0'?>\n<!-- a --><!---->\n <html><body>text")["media_type"] == "text/html"
+    )
+    assert prepared("a.txt", b"<!-- html --> text")["media_type"] == "text/plain"
+
+
+def test_headings_without_text_make_passages_of_the_usual_size() -> None:
+    found = prepared("a.md", "".join(f"# Part {i} of many\n" for i in range(500)).encode())
+    assert len(found["passages"]) > 5
+    assert max(end - start for start, end, _ in found["passages"]) < 5000
+
+
+def test_a_line_of_signs_that_is_too_long_for_a_heading_is_text() -> None:
+    found = prepared("a.md", b"# " + b"Word " * 200 + b"\n\nIts text.\n")
+    assert [heading for _, _, heading in found["passages"]] == [""] * len(found["passages"])
+    assert found["title"] == ""

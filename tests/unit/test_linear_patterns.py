@@ -1,0 +1,33 @@
+"""Patterns that search text of strangers, where a long run of one sign once took time with the square of its length."""
+
+import re
+import time
+
+import pytest
+
+from offing.core import citation, scoring
+from offing.library import passages
+from offing_workers import tainting
+
+PATTERNS = (
+    (citation._MARKER, " "),  # pyright: ignore[reportPrivateUsage]
+    (scoring._MARKER, " "),  # pyright: ignore[reportPrivateUsage]
+    (tainting._MAIL, "a"),  # pyright: ignore[reportPrivateUsage]
+    (passages._LINK, "["),  # pyright: ignore[reportPrivateUsage]
+    (passages._LINK, "[]("),  # pyright: ignore[reportPrivateUsage]
+    (passages._MARKUP, "<"),  # pyright: ignore[reportPrivateUsage]
+    (passages._HEADING, "# "),  # pyright: ignore[reportPrivateUsage]
+)
+
+
+@pytest.mark.parametrize(("pattern", "sign"), PATTERNS)
+def test_a_long_run_of_one_sign_is_searched_once(pattern: re.Pattern[str], sign: str) -> None:
+    def seconds(size: int) -> float:
+        text = sign * size + "b"
+        began = time.process_time()
+        pattern.sub("", text)
+        return time.process_time() - began
+
+    # Quadratic work on the longer text would take a hundred million steps, which are seconds.
+    ratios = [seconds(40_000) / max(seconds(10_000), 0.005) for _ in range(3)]
+    assert min(ratios) < 8, ratios
