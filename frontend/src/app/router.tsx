@@ -7,12 +7,12 @@ import {
   useNavigate,
 } from "@tanstack/react-router";
 import { HomePage } from "@/features/home/home-page";
-import { RunPage } from "./run-page";
 import { librarySearch, runSearch, signInSearch, trainingSearch } from "./search-params";
 import { NotFound, Shell } from "./shell";
 import { fetched, ViewProblem } from "./view";
 
-// Not needed for the first view of a question or a run.
+// Each view is fetched when it is first opened; the first one that most people see is here.
+const RunPage = fetched("the run", async () => (await import("./run-page")).RunPage);
 const LibraryPage = fetched("the library", async () => (await import("@/features/library/library-page")).LibraryPage);
 const TrainingPage = fetched(
   "the training view",

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
+import { OpenQuestions } from "@/features/asking/open-questions";
 import { FLOW_NAMES, flowOf } from "@/features/flow/flows";
 import { PlanRail } from "@/features/plan/plan-rail";
 import { Evidence } from "@/features/report/evidence";
@@ -12,6 +13,7 @@ import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
 import { DigDeeper, SteeringBar } from "@/features/run/steering-bar";
 import { ThreadTrail } from "@/features/run/thread-trail";
+import { SourcesView } from "@/features/sources/sources-view";
 import { Timeline } from "@/features/timeline/timeline";
 import { type Report, reportQuery } from "@/shared/api/reports";
 import { hasEnded, type Run, type RunDetail, runQuery } from "@/shared/api/runs";
@@ -31,11 +33,6 @@ import "./run-page.css";
 
 // Not needed for the first view of a run.
 const FlowView = fetched("this view", async () => (await import("@/features/flow/flow-view")).FlowView);
-const OpenQuestions = fetched(
-  "what the run asks",
-  async () => (await import("@/features/asking/open-questions")).OpenQuestions,
-);
-const SourcesView = fetched("the sources", async () => (await import("@/features/sources/sources-view")).SourcesView);
 const TokensView = fetched("the tokens", async () => (await import("@/features/tokens/tokens-view")).TokensView);
 
 interface RunPageProps {
