@@ -111,43 +111,45 @@ def fetch(**more: Any) -> Rule:
     return Rule(tool="fetch", others=True, when=(Condition(arg="url", **more),))
 
 
-BAD += [
-    ("a question mark meant as a query's", (fetch(glob="*?*=*"),), "rules.0.when.0.glob", "any one character"),
-    (
-        "a question mark beside a host",
-        (fetch(glob="*/search?*", host=("a.example",)),),
-        "rules.0.when.0.glob",
-        "any one character",
-    ),
-    (
-        "a query in an argument of another name",
-        (Rule(tool="post", others=True, when=(Condition(arg="to", glob="*/new?title=*"),)),),
-        "rules.0.when.0.glob",
-        "any one character",
-    ),
-    ("a question mark in a forbid rule", (FORBID_QUERY,), "rules.0.when.0.glob", "any one character"),
-    ("a class in a glob", (fetch(glob="https://a.example/[a-z]*"),), "rules.0.when.0.glob", "no classes: [a-z]"),
-    ("a host that goes on", (fetch(glob="https://docs.example.org*"),), "rules.0.when.0.glob", "every other host"),
-    ("any host that ends so", (fetch(glob="https://*.example.org/*"),), "rules.0.when.0.glob", "every other host"),
-    (
-        "an unescaped question mark in a regex",
-        (fetch(regex=r"https://a\.example/page?id=\d+"),),
-        "rules.0.when.0.regex",
-        "optional",
-    ),
-    (
-        "an unescaped dot in the host of a regex",
-        (fetch(regex="https://docs.example.org/.*"),),
-        "rules.0.when.0.regex",
-        "any character",
-    ),
-    (
-        "an open host in a regex",
-        (fetch(regex=r"https://.*\.example\.org/.*"),),
-        "rules.0.when.0.regex",
-        "every other host",
-    ),
-]
+BAD.extend(
+    [
+        ("a question mark meant as a query's", (fetch(glob="*?*=*"),), "rules.0.when.0.glob", "any one character"),
+        (
+            "a question mark beside a host",
+            (fetch(glob="*/search?*", host=("a.example",)),),
+            "rules.0.when.0.glob",
+            "any one character",
+        ),
+        (
+            "a query in an argument of another name",
+            (Rule(tool="post", others=True, when=(Condition(arg="to", glob="*/new?title=*"),)),),
+            "rules.0.when.0.glob",
+            "any one character",
+        ),
+        ("a question mark in a forbid rule", (FORBID_QUERY,), "rules.0.when.0.glob", "any one character"),
+        ("a class in a glob", (fetch(glob="https://a.example/[a-z]*"),), "rules.0.when.0.glob", "no classes: [a-z]"),
+        ("a host that goes on", (fetch(glob="https://docs.example.org*"),), "rules.0.when.0.glob", "every other host"),
+        ("any host that ends so", (fetch(glob="https://*.example.org/*"),), "rules.0.when.0.glob", "every other host"),
+        (
+            "an unescaped question mark in a regex",
+            (fetch(regex=r"https://a\.example/page?id=\d+"),),
+            "rules.0.when.0.regex",
+            "optional",
+        ),
+        (
+            "an unescaped dot in the host of a regex",
+            (fetch(regex="https://docs.example.org/.*"),),
+            "rules.0.when.0.regex",
+            "any character",
+        ),
+        (
+            "an open host in a regex",
+            (fetch(regex=r"https://.*\.example\.org/.*"),),
+            "rules.0.when.0.regex",
+            "every other host",
+        ),
+    ]
+)
 
 
 @pytest.mark.parametrize(("rules", "field", "problem"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
