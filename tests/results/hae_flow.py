@@ -54,12 +54,9 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
-    from offing_graphs.hiper import graph
-
-    flow = Flow(graph, "agent")
-    start = start_of(folder, flow, LESSON[size], seed, {RULE: skilled})
-    course = _course(flow, laid_over(COMMON, ARMS[arm]), size)
-    return Curve(arm, seed, trained_on(course, start, seed, folder / "work" / f"hae-flow-{size}-{arm}-{seed}"))
+    chosen = course(arm, size)
+    start = start_of(folder, chosen.flow, LESSON[size], seed, {RULE: skilled})
+    return Curve(arm, seed, trained_on(chosen, start, seed, folder / "work" / f"hae-flow-{size}-{arm}-{seed}"))
 
 
 def skilled(given: Any, chair: Chair) -> Any:
@@ -70,8 +67,11 @@ def skilled(given: Any, chair: Chair) -> Any:
     return AGENT["oracle" if knows else "random"](given, chair)
 
 
-def _course(flow: Flow, tables: Mapping[str, Any], size: Size) -> Course:
+def course(arm: str, size: Size) -> Course:
     """No groups: credit comes from critics."""
+    from offing_graphs.hiper import graph
+
+    flow, tables = Flow(graph, "agent"), laid_over(COMMON, ARMS[arm])
     if size is Size.MINIATURE:
         return Course(flow, QUESTIONS, tables, 2, 1, tasks=4, group=1, how=How(turns=4), held_out=4)
     return Course(flow, QUESTIONS, tables, 24, 4, tasks=128, group=1, how=How(turns=6), held_out=100)

@@ -98,7 +98,10 @@ def told(mean: Mean | None, *, share: bool = False, signed: bool = False, digits
 
 def _minutes(runs: Sequence[Finished]) -> str:
     most = max(one.minutes for one in runs)
-    return f"{len(runs)} runs, the longest of {f'{60 * most:.1f} seconds' if most < 1 else f'{most:.1f} minutes'}."
+    longest = f"{60 * most:.1f} seconds" if most < 1 else f"{most:.1f} minutes"
+    commits = sorted({one.commit for one in runs} - {""})
+    ran_at = f" Run at {', '.join(commits)}." if commits else ""
+    return f"{len(runs)} runs, the longest of {longest}.{ran_at}"
 
 
 def _missing(experiment: Experiment, runs: Sequence[Finished]) -> str:

@@ -39,6 +39,8 @@ class Finished:
     curve: Curve
     minutes: float
     """Of the whole process."""
+    commit: str = ""
+    """Of the code that ran, see `commit_of_checkout`. Empty if it was not written down."""
 
 
 _FINISHED = TypeAdapter(Finished)
@@ -87,8 +89,19 @@ def do(run: Planned, folder: Path, size: Size) -> None:
     file = file_of(run, folder, size)
     file.parent.mkdir(parents=True, exist_ok=True)
     half = file.with_suffix(".half")
-    half.write_bytes(orjson.dumps(Finished(curve, (time.monotonic() - began) / 60), option=orjson.OPT_INDENT_2))
+    run_as = Finished(curve, (time.monotonic() - began) / 60, commit_of_checkout())
+    half.write_bytes(orjson.dumps(run_as, option=orjson.OPT_INDENT_2))
     half.replace(file)
+
+
+def commit_of_checkout() -> str:
+    """Return the commit of the checkout, with `-dirty` if files differ from it. `unknown` without git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
+    try:
+        found = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
 
 
 def do_all(

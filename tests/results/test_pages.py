@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "results"
 
 
 def runs(*seeds: int) -> list[Finished]:
-    return [Finished(curve(arm, seed), 2.5) for arm in EXPERIMENT.arms for seed in seeds]
+    return [Finished(curve(arm, seed), 2.5, "abc1234") for arm in EXPERIMENT.arms for seed in seeds]
 
 
 def test_what_people_wrote_above_the_mark_stays_and_what_is_below_it_is_written_anew(tmp_path: Path) -> None:
@@ -32,6 +32,7 @@ def test_the_page_has_the_claim_the_picture_the_reading_and_the_table() -> None:
     assert "6 curves were read." in text
     assert "| right answers | 0.44 (0.34 to 0.54) | 0.24 (0.14 to 0.34) | +0.20 (+0.20 to +0.20) |" in text
     assert "4.3 standard errors" in text
+    assert "6 runs, the longest of 2.5 minutes. Run at abc1234." in text
 
 
 def test_one_seed_has_no_interval_and_missing_runs_are_named() -> None:

@@ -13,7 +13,8 @@ from offing.core.errors import InvalidInput
 class Split(StrEnum):
     TRAIN = "train"
     HELDOUT = "heldout"
-    """Shares no entity, and so no fact, document or question, with any training world."""
+    """Shares no entity, and so no fact, document or text of a question, with any training world. In the compact form,
+    which has no names, most questions of a held-out world occur in training worlds."""
 
 
 SIZES = {"tiny": 50, "small": 500, "medium": 5_000, "large": 50_000}

@@ -1,4 +1,4 @@
-"""Worlds come from their names alone, and training and held-out worlds share nothing that could be learned by heart."""
+"""Worlds come from their names alone, and training and held-out worlds share no name."""
 
 from hashlib import sha256
 
@@ -29,7 +29,7 @@ def everything(split: Split) -> dict[str, set[str]]:
     return found
 
 
-def test_held_out_worlds_share_no_entity_fact_document_or_question_with_training_worlds() -> None:
+def test_held_out_worlds_share_no_entity_fact_document_or_text_of_a_question_with_training_worlds() -> None:
     train, heldout = everything(Split.TRAIN), everything(Split.HELDOUT)
     for sort in train:
         assert len(train[sort]) > 500

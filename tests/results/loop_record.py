@@ -1,0 +1,159 @@
+"""The kept figures of the closed loop: one record per seed and run, and the page that is written from them.
+
+docs/results/closed-loop.json keeps every record. The page shows the latest record of each seed that ran with the
+configuration of today. Nothing here runs a loop or opens a database.
+"""
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, TypedDict
+
+from tests.results.intervals import paired
+from tests.results.overlap import Overlap, experiments
+from tests.results.pages import told
+
+FOLDER = Path(__file__).parents[2] / "docs/results"
+RECORDS = FOLDER / "closed-loop.json"
+PAGE = FOLDER / "closed-loop.md"
+MARK = "<!-- figures: written by `make loop` -->"
+
+MODES = ("sampled", "greedy")
+WHEN = ("before", "after", "compared")
+"""The start, the trained planner, and imitation of the same rollouts' successes, which a loop may leave out."""
+
+LookUps = dict[str, dict[str, tuple[float, float]]]
+"""Greedy, by `WHEN` and number of look-ups: the share of right answers and of rollouts that broke a rule."""
+
+
+class Record(TypedDict):
+    """What one run of the loop came to."""
+
+    seed: int
+    commit: str
+    """Of the code that ran. `unknown` if it was not written down."""
+    date: str
+    config: str
+    """`config_hash` of the loop's configuration."""
+    minutes: float
+    tasks: int
+    """Held-out tasks, the same ones for every seed."""
+    success: dict[str, dict[str, float]]
+    """By mode and `WHEN`: the share of the held-out tasks that were answered right."""
+    by_look_ups: LookUps
+    why_not: str
+    """Why the planner did not pass the gate. Empty if it did."""
+
+
+def config_hash(tables: Mapping[str, Any]) -> str:
+    """Identify a configuration, whatever its comments and layout."""
+    return sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def record_of(result: Mapping[str, Any], by_look_ups: LookUps, config: str) -> Record:
+    """Take from a loop's result, as `offing loop --json` prints it, what is kept."""
+    success = {
+        mode: {when: round(statistics.fmean(result[when][nth]["rewards"]), 4) for when in WHEN if result[when]}
+        for nth, mode in enumerate(MODES)
+    }
+    return Record(
+        seed=result["seed"], commit=result["commit"], date=result["date"], config=config,
+        minutes=round(result["minutes"], 1), tasks=len(result["after"][0]["rewards"]), success=success,
+        by_look_ups=by_look_ups, why_not=result["why_not"],
+    )  # fmt: skip
+
+
+def read(records: Path = RECORDS) -> list[Record]:
+    return json.loads(records.read_text("utf-8")) if records.is_file() else []
+
+
+def add(record: Record, records: Path = RECORDS) -> None:
+    """Append a record. One that is already in the file is not added again, and none is ever changed or removed."""
+    kept, new = read(records), json.loads(json.dumps(record))
+    if new not in kept:
+        records.write_text(json.dumps([*kept, new], indent=1) + "\n", "utf-8")
+
+
+def write_page(config: str, records: Path = RECORDS, page: Path = PAGE) -> list[str]:
+    """Write the figures below the mark of the page, and return them as lines."""
+    lines = figures(read(records), config, experiments()["closed loop"])
+    head = page.read_text("utf-8").partition(MARK)[0]
+    page.write_text(f"{head}{MARK}\n" + "\n".join(lines) + "\n", "utf-8")
+    return lines
+
+
+def figures(records: Sequence[Record], config: str, overlap: Overlap) -> list[str]:
+    """Return what the page says below its mark."""
+    latest = {one["seed"]: one for one in records if one["config"] == config}
+    shown = [latest[seed] for seed in sorted(latest)]
+    if not shown:
+        return ["No seed has been run with the configuration of today."]
+    head = ["success on held-out tasks", "before", "after", "gain (95 %)", "imitation of the same rollouts"]
+    return [
+        *_row(head, first=True),
+        *(line for mode in MODES for line in _row(_success(shown, mode))),
+        "",
+        *_paragraph(
+            f"Means over {len(shown)} seeds, in brackets each seed's own figure. The interval is Student's over seeds, "
+            "paired by seed."
+        ),
+        *_paragraph(
+            f"Of the {overlap.held_out} held-out questions {overlap.texts} occur in training as text and "
+            f"{overlap.words} ({overlap.share:.1%}) in the compact form that the planner reads; they have "
+            f"{overlap.forms} different compact forms. Seed 0 trains on {overlap.trained:,} questions."
+        ),
+        *_row(["seed", "commit", "date", "minutes", "gate"], first=True),
+        *(line for one in shown for line in _row(_origin(one))),
+        "",
+        *(line for one in shown for line in _look_ups(one)),
+        *_left_out(records, shown),
+    ]
+
+
+def _paragraph(text: str) -> list[str]:
+    return [*wrap(text, 120, break_long_words=False, break_on_hyphens=False), ""]
+
+
+def _success(shown: Sequence[Record], mode: str) -> list[str]:
+    by_when = {
+        when: {one["seed"]: one["success"][mode][when] for one in shown if when in one["success"][mode]}
+        for when in WHEN
+    }
+    gain = told(paired(by_when["after"], by_when["before"]), signed=True)
+    before, after, compared = (_mean(list(values.values())) for values in by_when.values())
+    return [mode, before, after, gain, compared]
+
+
+def _mean(shares: Sequence[float]) -> str:
+    return f"{statistics.fmean(shares):.2f} ({', '.join(f'{share:.2f}' for share in shares)})" if shares else "-"
+
+
+def _origin(one: Record) -> list[str]:
+    return [str(one["seed"]), one["commit"], one["date"], f"{one['minutes']:.1f}", one["why_not"] or "passed"]
+
+
+def _look_ups(one: Record) -> list[str]:
+    found = one["by_look_ups"]
+    names = [when for when in WHEN if when in found]
+    lines = _row([f"seed {one['seed']}, greedy, by look-ups", *names], first=True)
+    for hops in sorted({hops for name in names for hops in found[name]}):
+        shares = [found[name][hops] for name in names]
+        lines += _row([hops, *(f"{right:.0%} right, {broken:.0%} broke a rule" for right, broken in shares)])
+    return [*lines, ""]
+
+
+def _left_out(records: Sequence[Record], shown: Sequence[Record]) -> list[str]:
+    older = [one for one in records if one not in shown]
+    named = "; ".join(f"seed {one['seed']} at {one['commit']}, {one['date']}" for one in older)
+    return (
+        [f"Kept and not shown, because of another configuration or a later run of the seed: {named}."] if older else []
+    )
+
+
+def _row(cells: Sequence[str], *, first: bool = False) -> list[str]:
+    """A row of a table, with the rule below it if it is the first one."""
+    line = "| " + " | ".join(cells) + " |"
+    return [line] if not first else [line, "|" + "---|" * len(cells)]

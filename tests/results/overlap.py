@@ -1,0 +1,120 @@
+"""How many held-out questions a planner has met in training, as text and in the words that it reads.
+
+    .venv/bin/python -m tests.results.overlap
+
+Prints the table of docs/results/README.md. Held-out worlds share no name with training worlds, so no text of a question
+is met twice. The compact form writes names as `e0`, `e1`, so a question is little more than its relations, and most
+combinations of relations occur in training.
+"""
+
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from offing.world.compact import question_words
+from offing.world.tasks import WorldTask, tasks
+from offing_trainer.config import config_of, laid_over
+from offing_trainer.job.collecting import MOST_BATCHES
+from offing_trainer.loop_config import LoopConfig, loop_config
+from tests.results import dcpo, eapo, hae_flow, supo
+from tests.results.experiment import Size
+from tests.results.training import Course
+
+LOOP = Path(__file__).parents[2] / "deploy/loop.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Counts of questions."""
+
+    held_out: int
+    trained: int
+    """Training questions, each drawn question counted."""
+    texts: int
+    """Held-out questions whose text occurs in training."""
+    words: int
+    """Held-out questions whose compact form occurs in training."""
+    forms: int
+    """Different compact forms among the held-out questions."""
+
+    @property
+    def share(self) -> float:
+        """Share of the held-out questions whose compact form occurs in training, from 0 to 1."""
+        return self.words / self.held_out
+
+
+def overlap_of(held_out: Sequence[WorldTask], trained: Iterable[WorldTask]) -> Overlap:
+    texts, words, count = set[str](), set[str](), 0
+    for task in trained:
+        count += 1
+        texts.add(task.question)
+        words.add(question_words(task.question))
+    met = [question_words(task.question) for task in held_out]
+    return Overlap(
+        len(held_out),
+        count,
+        sum(task.question in texts for task in held_out),
+        sum(w in words for w in met),
+        len({*met}),
+    )
+
+
+def loop_overlap(config: LoopConfig) -> Overlap:
+    """Demonstrations and the tasks of every training step, as `closed_loop` draws them, against the frozen tasks."""
+    evaluate = config.evaluate
+    held_out = _split(evaluate.worlds, evaluate.count, evaluate.hops, evaluate.seed)
+    return overlap_of(list(held_out), _loop_training(config))
+
+
+def _loop_training(config: LoopConfig) -> Iterator[WorldTask]:
+    start, collect = config.start, config.collect
+    yield from _split(start.worlds, start.demonstrations, start.hops, config.seed)
+    job = config_of(laid_over(config.train, {"policy": "any@1", "name": config.name}))
+    for step in range(job.steps or 0):
+        seed = config.seed * 1_000_003 + step * MOST_BATCHES
+        world = collect.worlds[seed % len(collect.worlds)]
+        yield from tasks(
+            world, count=job.data.groups_per_step, hops=collect.hops, kinds=collect.kinds or None, seed=seed
+        )
+
+
+def _split(worlds: Sequence[str], count: int, hops: tuple[int, int], seed: int) -> Iterator[WorldTask]:
+    for nth, world in enumerate(worlds):
+        share = count // len(worlds) + (nth < count % len(worlds))
+        yield from tasks(world, count=share, hops=hops, seed=seed)
+
+
+def course_overlap(course: Course, seed: int = 0) -> Overlap:
+    """The questions of every training step against those of the evaluations."""
+    questions = course.questions
+    return overlap_of(questions.held_out(course.held_out), questions.drawn(course.steps * course.tasks, seed))
+
+
+def experiments() -> dict[str, Overlap]:
+    """By experiment, with seed 0."""
+    full = Size.FULL
+    return {
+        "closed loop": loop_overlap(loop_config(tomllib.loads(LOOP.read_text("utf-8")))),
+        "EAPO": course_overlap(eapo.course(next(iter(eapo.EXPERIMENT.arms)), full)),
+        "DCPO": course_overlap(dcpo.course(next(iter(dcpo.EXPERIMENT.arms)), full)),
+        "SUPO": course_overlap(supo.course(next(iter(supo.EXPERIMENT.arms)), full)),
+        "HAE: the real flow": course_overlap(hae_flow.course(next(iter(hae_flow.EXPERIMENT.arms)), full)),
+    }
+
+
+def table(found: dict[str, Overlap]) -> list[str]:
+    head = (
+        "| experiment | training questions | held-out questions | met as text | met in compact form | different forms |"
+    )
+    rows = [
+        f"| {name} | {one.trained:,} | {one.held_out} | {one.texts} | {one.words} ({one.share:.1%}) | {one.forms} |"
+        for name, one in found.items()
+    ]
+    return [head, "|---|---|---|---|---|---|", *rows]
+
+
+if __name__ == "__main__":
+    print("\n".join(table(experiments())))
+    sys.exit(0)
