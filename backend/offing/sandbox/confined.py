@@ -16,6 +16,7 @@ from typing import Any, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
+from offing.finishing import finished
 from offing.sandbox.inside import LONGEST_NAME, STARTED
 from offing.sandbox.sandbox import CannotRun, Code, File, Killed, Limits, Ran
 
@@ -118,7 +119,7 @@ class _Run:
                 watching.cancel()
         finally:
             self._kill(None)
-            await asyncio.shield(process.wait())
+            await finished(process.wait())
         return self._ran(out, err, bytes(result.data), time.monotonic() - began)
 
     async def _started(self, sink: int) -> Process:

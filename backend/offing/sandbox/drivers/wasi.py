@@ -14,6 +14,7 @@ from functools import partial
 from importlib import metadata, util
 from pathlib import Path
 
+from offing.finishing import finished
 from offing.sandbox.confined import Command, confined
 from offing.sandbox.sandbox import CannotRun, Code, Ran
 from offing.sandbox.watching import too_much_in
@@ -129,7 +130,7 @@ async def _compile(module: Path, target: Path) -> None:
     except BaseException:
         if process.returncode is None:
             process.kill()
-            await asyncio.shield(process.wait())
+            await finished(process.wait())
         raise
     if process.returncode != 0:
         last = told.decode("utf-8", "replace").strip().rpartition("\n")[2]
