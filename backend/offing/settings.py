@@ -70,6 +70,18 @@ class Settings(BaseSettings):
     """Runs that one worker process advances at once."""
     pool_size: Annotated[int, Field(ge=2)] = 16
     """Database connections of one process, the heartbeat's own not counted."""
+    keep_checkpoints_days: Annotated[float, Field(ge=0)] = 7
+    """OFFING_KEEP_CHECKPOINTS_DAYS: days for which all checkpoints of an ended run are kept. Then the last one is,
+    from which the next run of its thread goes on. A rollout under the durability `exit` keeps none from its end on."""
+    keep_run_files_days: Annotated[float | None, Field(gt=0)] = None
+    """OFFING_KEEP_RUN_FILES_DAYS: days for which files that a run's code wrote are kept after its end. None: as long as
+    the run."""
+    retention_seconds: Annotated[float, Field(gt=0)] = 60
+    """OFFING_RETENTION_SECONDS: how often a worker looks for what was kept for long enough."""
+    log_megabytes: Annotated[float, Field(gt=0)] = 5
+    """OFFING_LOG_MEGABYTES: the size at which a log under OFFING_HOME is put aside and begun anew."""
+    log_files: Annotated[int, Field(ge=1, le=100)] = 3
+    """OFFING_LOG_FILES: how many logs that were put aside are kept of each program."""
     connections: Annotated[int, Field(ge=10)] = 1000
     """OFFING_CONNECTIONS: the maximum number of connections that an API process has open."""
     unfinished_requests: Annotated[int, Field(ge=10)] = 100

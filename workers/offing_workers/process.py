@@ -33,6 +33,7 @@ from offing.storage.pool import Database
 from offing_workers.collection import settle, settle_forgotten
 from offing_workers.hold import Drain, Hold
 from offing_workers.prompts.learning import FOLDER, Room, work_one
+from offing_workers.retention import remove_expired
 from offing_workers.showing import Showing
 from offing_workers.slice import Slice, SliceLimits
 
@@ -102,7 +103,7 @@ class WorkerProcess:
         self._wake = CeleryWake(self._redis_url)
         self._reaching = opened(settings)
         self._reach = await self._reaching.__aenter__()
-        watchers = (self._sweep, self._settle, self._learn, self._listen)
+        watchers = (self._sweep, self._settle, self._learn, self._listen, self._retain)
         self._watchers = [asyncio.create_task(self._watch(watcher)) for watcher in watchers]
 
     async def _close(self) -> None:
@@ -220,6 +221,14 @@ class WorkerProcess:
         while True:
             await asyncio.sleep(self._settings.sweep_seconds * random.uniform(0.5, 1.0))
             await settle_forgotten(self._database, self, 2 * self._settings.sweep_seconds)
+
+    async def _retain(self) -> None:
+        """Remove what was kept for long enough, a batch at a time; sooner again while there is more."""
+        seconds = self._settings.retention_seconds
+        more = False
+        while True:
+            await asyncio.sleep((seconds / 10 if more else seconds) * random.uniform(0.5, 1.0))
+            more = await remove_expired(self._database, self._settings)
 
     async def _learn(self) -> None:
         """Do jobs that learn from judged runs, one at a time; they wait for a model nearly all of their time."""

@@ -21,7 +21,6 @@ from offing.core.errors import Conflict, InvalidInput
 
 LONGEST_BASE = 60
 """Bytes; what we add to it must still be a socket's path, 104 bytes on macOS and 108 on Linux."""
-LARGEST_LOG = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +233,7 @@ def clear(paths: Layout) -> None:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """`path` for appending. One that has grown past 5 MB is kept once, as `.1`, and begun afresh."""
-    if path.exists() and path.stat().st_size > LARGEST_LOG:
-        path.replace(path.with_name(path.name + ".1"))
+    """`path` for appending: more than one process may write to it, and it may be emptied at any time (`logs`)."""
     return path.open("ab")
 
 

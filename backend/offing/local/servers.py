@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from offing.core.errors import InvalidInput, Unavailable
 from offing.local.datadir import Door, Layout, Lock, Note, clear, prepare, read_note, write_note
 from offing.local.keyvalue import KeyValue
+from offing.local.logs import kept_small
 from offing.local.postgres import OWNER, Postgres
 from offing.local.programs import Program
 from offing.local.supervisor import START_SECONDS, Say, Supervisor, silent
@@ -109,9 +110,10 @@ def running_servers(
 ) -> Generator[None]:
     """The servers of this home under `supervisor`, which stops all it runs when the block ends; gives `lock` back."""
     try:
-        supervisor.start(embedded_programs(settings, paths, durable=durable))
-        write_note(paths, Note(os.getpid(), str(paths.run), supervisor.names))
-        yield
+        with kept_small(paths.logs, round(settings.log_megabytes * 1e6), settings.log_files):
+            supervisor.start(embedded_programs(settings, paths, durable=durable))
+            write_note(paths, Note(os.getpid(), str(paths.run), supervisor.names))
+            yield
     finally:
         supervisor.stop()
         clear(paths)

@@ -34,6 +34,22 @@ ROLE_EXISTS = "select 1 from pg_roles where rolname = %s"
 
 ADD_LOCAL_TENANT = "insert into app.tenant (id, name) values (%s, 'local') on conflict do nothing"
 
+SETTLE_NAMES = """
+    do $$
+    declare
+      called regprocedure;
+    begin
+      for called in
+        select oid from pg_proc
+         where pronamespace = 'app'::regnamespace and (prosecdef or prorettype = 'trigger'::regtype)
+           and not coalesce(proconfig, '{}') @> array['search_path=pg_catalog, app, pg_temp']
+      loop
+        execute format('alter function %s set search_path = pg_catalog, app, pg_temp', called);
+      end loop;
+    end $$
+"""
+"""Functions that run as the owner look names up where only the owner can put them, whichever migration made them."""
+
 
 class SchemaMismatch(OffingError):
     """A migration that this database has applied is not the one in this version of the code."""
@@ -70,6 +86,7 @@ def migrate(
         pending = _pending(connection, migrations_in(folder))
         for migration in pending:
             _apply(connection, migration)
+        connection.execute(SETTLE_NAMES)
         _grant(connection, app_role)
         connection.execute(ADD_LOCAL_TENANT, (LOCAL_TENANT,))
         return tuple(m.version for m in pending)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from offing.core.errors import Conflict, InvalidInput
-from offing.local.datadir import LARGEST_LOG, Door, Layout, Lock, Note, layout, open_log, prepare, read_note, write_note
+from offing.local.datadir import Door, Layout, Lock, Note, layout, prepare, read_note, write_note
 
 
 @pytest.fixture
@@ -79,12 +79,3 @@ def test_the_door_closes_only_behind_the_last_guest(paths: Layout) -> None:
             guest.enter()
             assert not host.close_behind_the_last()
         assert host.close_behind_the_last()
-
-
-def test_a_grown_log_is_kept_once_and_begun_afresh(tmp_path: Path) -> None:
-    log = tmp_path / "postgres.log"
-    log.write_bytes(b"x" * (LARGEST_LOG + 1))
-    with open_log(log) as file:
-        file.write(b"new")
-    assert log.read_bytes() == b"new"
-    assert (tmp_path / "postgres.log.1").stat().st_size == LARGEST_LOG + 1

@@ -1,0 +1,68 @@
+"""Removing what is kept for a time: spare checkpoints of ended runs, old files of runs, spent login links.
+
+Reports, steps, turns and rollouts are never removed here. Each sweep does a bounded amount, each run in a transaction
+of its tenant's own.
+"""
+
+from uuid import UUID
+
+from offing.storage.pool import Connection, Database
+
+SWEEP_ENDED = "select run, tenant from app.sweep_ended(%s::interval, %s)"
+
+SWEEP_RUN_FILES = "select run, tenant from app.sweep_run_files(%s::interval, %s)"
+
+SWEEP_LOGINS = "select app.sweep_logins(%s)"
+
+PRUNE = """
+    with ended as (
+      select id, thread_id, durability from run where id = %(run)s and ended_at is not null for update),
+    ordered as (
+      select c.thread_id, c.ns, c.checkpoint_id, e.durability,
+             row_number() over (partition by c.ns order by c.superstep desc, c.checkpoint_id desc) as nth
+        from checkpoint c join ended e on c.run_id = e.id),
+    spare as (
+      delete from checkpoint c using ordered o
+       where c.thread_id = o.thread_id and c.ns = o.ns and c.checkpoint_id = o.checkpoint_id
+         and (o.nth > 1 or o.ns like '%%:%%' or o.durability = 'exit')
+      returning c.thread_id, c.ns, c.checkpoint_id),
+    written as (
+      delete from checkpoint_write w using spare s
+       where w.thread_id = s.thread_id and w.ns = s.ns and w.checkpoint_id = s.checkpoint_id),
+    noted as (update run r set pruned_at = clock_timestamp() from ended e where r.id = e.id)
+    select count(*) from spare
+"""
+"""All but the last checkpoint of the graph and of each subgraph that keeps a memory of its own, which are what the next
+run of the thread goes on from. A subgraph that was called by a task has that task's id after a colon. Of a rollout that
+is done again whole, none is needed."""
+
+DROP_FILES = "delete from run_file where run_id = %s"
+
+
+async def prune_checkpoints(database: Database, days: float, most: int) -> int:
+    """Remove spare checkpoints of up to `most` runs that ended `days` ago. How many runs there were."""
+    due = await database.platform(SWEEP_ENDED, (f"{days} days", most))
+    for run, tenant in due:
+        async with database.transaction(tenant) as connection:
+            await prune_run(connection, run)
+    return len(due)
+
+
+async def prune_run(connection: Connection, run: UUID) -> int:
+    """Remove the spare checkpoints of an ended run. How many there were."""
+    row = await (await connection.execute(PRUNE, {"run": run}, prepare=False)).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def drop_run_files(database: Database, days: float, most: int) -> int:
+    """Remove the files of runs that ended `days` ago, up to `most` files' runs. How many runs there were."""
+    due = await database.platform(SWEEP_RUN_FILES, (f"{days} days", most))
+    for run, tenant in due:
+        async with database.transaction(tenant) as connection:
+            await connection.execute(DROP_FILES, (run,))
+    return len(due)
+
+
+async def drop_logins(database: Database, most: int) -> int:
+    """Remove login links that were used or have expired, and expired sessions. How many there were."""
+    return int((await database.platform(SWEEP_LOGINS, (most,)))[0][0])
