@@ -209,6 +209,124 @@ tried()
 """,
     ),
     Probe(
+        "connections that nobody accepts",
+        """
+import socket
+def connections():
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(chr(0) + "backlog")
+    listener.listen(4096)
+    for _ in range(500):
+        with socket.socket(socket.AF_UNIX) as one:
+            one.connect(chr(0) + "backlog")
+            one.send(bytes(1 << 17))
+    return True
+def datagrams():
+    receivers = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(16)]
+    for number, receiver in enumerate(receivers):
+        receiver.bind(chr(0) + f"queue{number}")
+        for _ in range(10):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+                one.sendto(bytes(1 << 17), chr(0) + f"queue{number}")
+    return True
+if attempt(connections) or attempt(datagrams):
+    reached()
+tried()
+""",
+        stopped=(Killed.MEMORY,),
+    ),
+    Probe(
+        "sockets that are under way",
+        """
+import array, socket
+def under_way():
+    pair, held = socket.socketpair(), 0
+    pair[0].setblocking(False)
+    while held < 2000:
+        some = socket.socketpair()
+        some[0].send(bytes(1 << 15))
+        sent = attempt(pair[0].sendmsg, [b"x"], [(socket.SOL_SOCKET, 1, array.array("i", [s.fileno() for s in some]))])
+        for one in some:
+            one.close()
+        if sent is None:
+            return held
+        held += 2
+    return held
+if (attempt(under_way) or 0) > 1000:
+    reached()
+tried()
+""",
+        stopped=(Killed.MEMORY,),
+    ),
+    Probe(
+        "large pages that stay in pipes",
+        """
+def pinned():
+    import ctypes, mmap
+    held = 0
+    for _ in range(8):
+        out = os.pipe()[1]
+        for _ in range(16):
+            area = mmap.mmap(-1, 4 << 20)
+            area.madvise(14)  # huge pages
+            area.write(bytes(4 << 20))
+            where = ctypes.addressof(ctypes.c_char.from_buffer(area))
+            span = (ctypes.c_void_p * 2)((where + (2 << 20) - 1) & -(2 << 20), 4096)
+            if call((278, 75), out, ctypes.byref(span), 1, 0) is None:
+                return held
+            held += 1
+    return held
+if attempt(pinned):
+    reached()
+tried()
+""",
+        stopped=(Killed.MEMORY,),
+    ),
+    Probe(
+        "watches, contexts, rules and attributes",
+        """
+def context():
+    import ctypes
+    return call((206, 0), 1024, ctypes.byref(ctypes.c_ulong(0)))
+for what in (lambda: call((294, 26), 0), context, lambda: call((444, 444), 0, 0, 1)):
+    if attempt(what) is not None:
+        reached()
+open("file", "w").close()
+if hasattr(os, "setxattr") and attempt(lambda: os.setxattr("file", "user.large", bytes(60_000)) is None):
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "timers and signals without end",
+        """
+def timers():
+    import ctypes
+    made, number = 0, ctypes.c_int()
+    while made < 20_000 and call((222, 107), 1, 0, ctypes.byref(number)) is not None:
+        made += 1
+    return made
+if (attempt(timers) or 0) > 1000:
+    reached()
+tried()
+""",
+    ),
+    Probe(
+        "more memory in the buffers of pipes",
+        """
+def piped():
+    held = 0
+    while ends := attempt(os.pipe):
+        os.set_blocking(ends[1], False)
+        while more := attempt(os.write, ends[1], bytes(1 << 16)):
+            held += more
+    return held
+if (attempt(piped) or 0) > 8 << 20:
+    reached()
+tried()
+""",
+    ),
+    Probe(
         "calls by another convention",
         """
 tried()

@@ -60,11 +60,12 @@ def _limit(limits: dict[str, int]) -> None:
         (resource.RLIMIT_AS, limits["memory"]),
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_FSIZE, limits["file"]),
-        (resource.RLIMIT_NOFILE, 128),
+        (resource.RLIMIT_NOFILE, 64),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NPROC, limits["processes"]),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, 65536),
+        (resource.RLIMIT_SIGPENDING, 256),
     ):
         resource.setrlimit(kind, (most, most))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write that is too long fails with an error that can be read

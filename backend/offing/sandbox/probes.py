@@ -209,6 +209,68 @@ reached()
         stopped=(Killed.MEMORY,),
     ),
     Probe(
+        "more memory in the buffers of sockets",
+        """
+import socket
+def grow(end):
+    for option in (7, 8, 32, 33):  # the sizes of what is sent and received, and the same for the privileged
+        attempt(end.setsockopt, socket.SOL_SOCKET, option, 1 << 30)
+    end.setblocking(False)
+    sent = 0
+    while more := attempt(end.send, bytes(1 << 16)):
+        sent += more
+    return sent
+def fill():
+    out, held, sent = open(f"sent{os.getpid()}", "w", 1), [], 0
+    while sent < 40 << 20 and (pair := attempt(socket.socketpair)):
+        held.append(pair)
+        sent += grow(pair[0]) + grow(pair[1])
+        out.write(f"{sent}\\n")
+    out.write("0\\n")
+    time.sleep(60)
+def sent():
+    return [[int(line) for line in open(name).read().split()] for name in os.listdir(".")]
+children = 12 if hasattr(os, "fork") else 0
+for _ in range(children):
+    if fork() == 0:
+        fill()
+ends = time.monotonic() + 8
+while time.monotonic() < ends and sum(lines[-1:] == [0] for lines in sent()) < children:
+    time.sleep(0.05)
+if sum(max(lines) for lines in sent() if lines) > 256 << 20:
+    reached()
+tried()
+os._exit(0)
+""",
+        stopped=(Killed.MEMORY,),
+    ),
+    Probe(
+        "more memory in queues of the kernel",
+        """
+import socket
+def named():
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind("name")
+        s.listen(4096)
+        return True
+def paired():
+    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    ends[0].bind("pair")
+    return True
+def larger():
+    import fcntl
+    return fcntl.fcntl(os.pipe()[1], 1031, 1 << 20) > 1 << 16
+def spliced():
+    import ctypes
+    page = ctypes.create_string_buffer(4096)
+    span = (ctypes.c_void_p * 2)(ctypes.addressof(page), 4096)
+    return call((278, 75), os.pipe()[1], ctypes.byref(span), 1, 0)
+if attempt(named) or attempt(paired) or attempt(larger) or attempt(spliced):
+    reached()
+tried()
+""",
+    ),
+    Probe(
         "more on disk than allowed",
         """
 wrote = 0

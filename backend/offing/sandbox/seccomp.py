@@ -6,15 +6,15 @@ surface smaller, and closes what they leave open, such as sockets that no networ
 
 import platform
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 EPERM, EAFNOSUPPORT, ENOSYS = 1, 97, 38
 
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
-"""Offsets of what a program sees of a call: its number, its machine, the low halves of two arguments."""
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
+"""Offsets of what a program sees of a call: its number, its machine, the low halves of three arguments."""
 
 NEW_NAMESPACES = 0x7E020000
 """Of clone's flags: cgroup, uts, ipc, user, pid, net and mount."""
@@ -25,10 +25,28 @@ X32 = 0x40000000
 AF_UNIX = 1
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 
-ASM_GENERIC = {"clone": 220, "clone3": 435, "socket": 198, "socketpair": 199, "ioctl": 29}
+SOCKET_OPTIONS = {
+    "SO_SNDBUF": 7,
+    "SO_RCVBUF": 8,
+    "SO_ATTACH_FILTER": 26,
+    "SO_SNDBUFFORCE": 32,
+    "SO_RCVBUFFORCE": 33,
+    "SO_ATTACH_BPF": 50,
+    "SO_ATTACH_REUSEPORT_CBPF": 51,
+    "SO_ATTACH_REUSEPORT_EBPF": 52,
+    "SO_ZEROCOPY": 60,
+}
+"""Options that make the kernel hold more memory for a socket. Of any level, since pairs of sockets have no other."""
+
+FILE_COMMANDS = {"F_OFD_SETLK": 37, "F_OFD_SETLKW": 38, "F_NOTIFY": 1026, "F_SETPIPE_SZ": 1031}
+"""Commands of fcntl that do the same for a pipe, a file or a folder."""
+
+ASM_GENERIC = {
+    "clone": 220, "clone3": 435, "socket": 198, "socketpair": 199, "ioctl": 29, "setsockopt": 208, "fcntl": 25,
+}  # fmt: skip
 """Calls that are looked into, by their numbers on aarch64."""
 
-X86_64 = {"clone": 56, "clone3": 435, "socket": 41, "socketpair": 53, "ioctl": 16}
+X86_64 = {"clone": 56, "clone3": 435, "socket": 41, "socketpair": 53, "ioctl": 16, "setsockopt": 54, "fcntl": 72}
 
 REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     # name: number on x86-64, and on aarch64; None: the machine has none
@@ -98,6 +116,25 @@ REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
+    # Queues that are as long as a name has senders, or as there are connections that nobody accepts.
+    "bind": (49, 200),
+    "listen": (50, 201),
+    "connect": (42, 203),
+    "accept": (43, 202),
+    "accept4": (288, 242),
+    # Pages that stay in a pipe after the process has given them back; a slot of one can hold a huge page.
+    "vmsplice": (278, 75),
+    "splice": (275, 76),
+    "tee": (276, 77),
+    # Memory of the kernel's own for watches, contexts, rules and attributes.
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "io_setup": (206, 0),
+    "landlock_create_ruleset": (444, 444),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
 }
 
 
@@ -137,12 +174,20 @@ def _looked_into(numbers: Mapping[str, int]) -> Iterable[bytes]:
     yield from (_jump(_JUMP_EQUAL, numbers["clone3"], 0, 1), _error(ENOSYS))
     yield from (_jump(_JUMP_EQUAL, numbers["clone"], 0, 4), _load(_FIRST))
     yield from (_jump(_JUMP_ANY, NEW_NAMESPACES, 0, 1), _error(EPERM), _return(_ALLOW))
-    for call in ("socket", "socketpair"):
-        yield from (_jump(_JUMP_EQUAL, numbers[call], 0, 4), _load(_FIRST))
-        yield from (_jump(_JUMP_EQUAL, AF_UNIX, 1, 0), _error(EAFNOSUPPORT), _return(_ALLOW))
-    yield from (_jump(_JUMP_EQUAL, numbers["ioctl"], 0, 5), _load(_SECOND))
-    yield from (_jump(_JUMP_EQUAL, TIOCSTI, 1, 0), _jump(_JUMP_EQUAL, TIOCLINUX, 0, 1))
-    yield from (_error(EPERM), _return(_ALLOW))
+    yield from (_jump(_JUMP_EQUAL, numbers["socket"], 0, 1), _error(EAFNOSUPPORT))
+    yield from (_jump(_JUMP_EQUAL, numbers["socketpair"], 0, 4), _load(_FIRST))
+    yield from (_jump(_JUMP_EQUAL, AF_UNIX, 1, 0), _error(EAFNOSUPPORT), _return(_ALLOW))
+    yield from _refused_with(numbers["ioctl"], _SECOND, (TIOCSTI, TIOCLINUX))
+    yield from _refused_with(numbers["fcntl"], _SECOND, FILE_COMMANDS.values())
+    yield from _refused_with(numbers["setsockopt"], _THIRD, SOCKET_OPTIONS.values())
+
+
+def _refused_with(number: int, argument: int, values: Collection[int]) -> Iterable[bytes]:
+    """Lines that refuse a call whose argument has one of these values, and allow it with any other."""
+    yield from (_jump(_JUMP_EQUAL, number, 0, len(values) + 3), _load(argument))
+    for behind, value in zip(range(len(values), 0, -1), values, strict=True):
+        yield _jump(_JUMP_EQUAL, value, behind, 0)
+    yield from (_return(_ALLOW), _error(EPERM))
 
 
 def _load(offset: int) -> bytes:

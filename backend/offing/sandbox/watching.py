@@ -12,13 +12,17 @@ from offing.sandbox.sandbox import Killed, Limits
 MOST_INODES = 4096
 """Files, folders and links that may lie in a place that can be written. Empty ones take up memory, too."""
 
+MAX_SOCKET_BYTES = 512 * 1024
+"""What the kernel can hold for one end of a pair of sockets: about twice `net.core.wmem_default`, which is 208 KiB."""
+
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def too_much(pid: int, *, limits: Limits, folders: Sequence[str]) -> Killed | None:
     """Whether they hold more memory than allowed, or more files in one of these folders as they see them."""
     family = descendants(pid)
-    if sum(resident(one) for one in family) > limits.memory:
+    held = sum(resident(one) for one in family)
+    if held + (sockets(family[-1]) * MAX_SOCKET_BYTES if family else 0) > limits.memory:
         return Killed.MEMORY
     for folder in folders:
         if family and inodes(family[-1], folder) > MOST_INODES:
@@ -56,6 +60,18 @@ def resident(pid: int) -> int:
     """Bytes in memory. 0: it has ended."""
     words = _text(f"/proc/{pid}/statm").split()
     return int(words[1]) * PAGE if words else 0
+
+
+def sockets(pid: int) -> int:
+    """How many there are in the process's network namespace, closed ones with unread data too. 0: it has ended, or is
+    not yet in its place."""
+    try:
+        if os.path.samestat(os.stat(f"/proc/{pid}/ns/net"), os.stat("/proc/self/ns/net")):
+            return 0
+    except OSError:
+        return 0
+    head, _, rest = _text(f"/proc/{pid}/net/sockstat").partition("sockets: used ")
+    return int(rest.split()[0]) if rest and not head else 0
 
 
 def inodes(pid: int, folder: str) -> int:
