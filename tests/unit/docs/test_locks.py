@@ -177,6 +177,22 @@ def test_the_wheel_is_not_installed_with_what_does_not_match(project: Path, spoi
     assert list(project.glob("env/lib/*/site-packages/tiny.py")) == []
 
 
+def test_demo_documents_that_do_not_match_are_not_unpacked(tmp_path: Path) -> None:
+    """The registry is a stand-in for npm that packs other files under the names that are asked for."""
+    npm = tmp_path / "bin/npm"
+    npm.parent.mkdir()
+    npm.write_text(
+        "#!/bin/sh\nmkdir -p package && echo Read me. >package/README.md\ntar -czf a.tgz package && echo a.tgz\n"
+    )
+    npm.chmod(0o755)
+    environment = os.environ | {"PATH": f"{npm.parent}{os.pathsep}{os.environ['PATH']}"}
+    command = [ROOT / "deploy/fetch-demo-docs", tmp_path / "docs"]
+    fetched = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert fetched.returncode == 1
+    assert "does not match its integrity" in fetched.stderr
+    assert list((tmp_path / "docs").rglob("*")) == []
+
+
 @pytest.fixture
 def page(project: Path) -> Path:
     """The project with a page that needs a package from a file."""
