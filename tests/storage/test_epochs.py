@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import date, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -12,7 +13,7 @@ from offing.core.errors import Fenced
 from offing.core.run import Fence, RunStatus
 from offing.core.step import CallKey
 from offing.core.tool import Effect
-from offing.storage import checkpoint_upgrade, child_runs, intents, runs, spend, steps
+from offing.storage import checkpoint_upgrade, child_runs, fencing, intents, runs, spend, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
@@ -77,6 +78,14 @@ async def test_what_an_earlier_epoch_sends_late_is_refused(pool: Database, what:
             await WRITES[what](pool, connection, earlier)
     async with pool.transaction(LOCAL_TENANT) as connection:
         await WRITES[what](pool, connection, later)
+
+
+def test_no_statement_checks_a_run_s_fence_without_its_epoch() -> None:
+    """Beside the condition itself: what begins an epoch, and what proves both in its own way."""
+    folder = Path(fencing.__file__).parent
+    files = [file for file in folder.glob("*.py") if file.name not in ("fencing.py", "training_jobs.py")]
+    found = {file.name: count for file in files if (count := file.read_text().count("fence = %"))}
+    assert found == {"runs.py": 1, "spend.py": 1}
 
 
 async def test_a_new_epoch_waits_for_what_the_server_has_under_way_and_reads_it(pool: Database) -> None:
