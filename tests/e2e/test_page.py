@@ -1,14 +1,18 @@
 """In a real browser: sign in by link, ask, see the report, open a citation; each flow's own tab; training."""
 
 import asyncio
+import base64
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
+import orjson
 import pytest
 
+from tests.api.contract import Contract, Exchange
 from tests.e2e.conftest import Offing
 from tests.e2e.training import database_of, under_way, until_told
 from tests.programs import unavailable
@@ -58,6 +62,51 @@ def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents
     finally:
         offing("down")
         del os.environ["OFFING_PORT"]
+
+
+@pytest.mark.timeout(600)
+def test_a_newcomer_adds_a_folder_asks_and_follows_up_and_loses_nothing(
+    offing: Offing, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser_is_here()
+    folder = tmp_path / "lighthouses"
+    shutil.copytree(documents, folder / "deep")
+    shutil.copytree(documents, folder, dirs_exist_ok=True)
+    (folder / "logo.png").write_bytes(b"not a document")
+    monkeypatch.setenv("OFFING_PORT", "0")
+    home = tmp_path / "home"
+    try:
+        started = offing("up", "--detach", home=home)
+        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+        assert link, started.err
+        environment = os.environ | {
+            "OFFING_URL": link.group(0).split("/login")[0],
+            "OFFING_LOGIN": link.group(0),
+            "OFFING_FOLDER": str(folder),
+            "OFFING_CHROMIUM": str(CHROMIUM),
+            "OFFING_EXCHANGES": str(tmp_path / "exchanges.json"),
+        }
+        script = ["node", str(ROOT / "frontend/e2e/newcomer.mjs")]
+        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=500, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert not (faults := faults_of(tmp_path / "exchanges.json")), "\n".join(faults)
+    finally:
+        offing("down", home=home)
+
+
+def faults_of(kept: Path) -> list[str]:
+    """What of a browser's exchanges the OpenAPI document does not know. Refusals may be part of what is tried."""
+    contract = Contract(orjson.loads((ROOT / "frontend/openapi.json").read_bytes()))
+    faults: list[str] = []
+    for kept_one in orjson.loads(kept.read_bytes()):
+        told = kept_one | {"body": base64.b64decode(kept_one["body"]), "answer": kept_one["answer"].encode()}
+        exchange = Exchange(**told)
+        # A browser does not tell the bytes of a form; `tests/api/test_page_contract.py` sees them on the wire.
+        if exchange.headers["content-type"].startswith("multipart/"):
+            continue
+        faults += [fault for fault in contract.faults(exchange) if "was refused with" not in fault]
+    assert contract.used, "the browser told of no request"
+    return faults
 
 
 async def test_each_flow_shows_what_is_its_own_and_a_policy_s_run_its_tokens(

@@ -94,8 +94,8 @@ function FollowUp({ run, onAsked }: SteeringBarProps) {
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
-      <span className="steer-scope" title={`Reads and uses ${scopeWords(run.scope)}, as this run did`}>
-        {scopeWords(run.scope)}
+      <span className="steer-scope" title={`Uses ${scopeWords(run.scope)}, as this run did`}>
+        Uses {scopeWords(run.scope)}
       </span>
       <select
         className="field steer-depth"

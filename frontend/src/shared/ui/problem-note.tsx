@@ -25,15 +25,19 @@ export function ProblemNote({ error, onRetry }: ProblemNoteProps) {
         )}
       </p>
       {problem?.remedy && <p>{problem.remedy}</p>}
-      {onRetry && (
-        <button type="button" className="btn small" onClick={() => onRetry()}>
-          Try again
-        </button>
-      )}
-      {reload && (
-        <button type="button" className="btn small" onClick={() => location.reload()}>
-          Reload the page
-        </button>
+      {(onRetry || reload) && (
+        <p className="notice-acts">
+          {onRetry && (
+            <button type="button" className="btn small" onClick={() => onRetry()}>
+              Try again
+            </button>
+          )}
+          {reload && (
+            <button type="button" className="btn small" onClick={() => location.reload()}>
+              Reload the page
+            </button>
+          )}
+        </p>
       )}
     </div>
   );
