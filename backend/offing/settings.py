@@ -68,6 +68,8 @@ class Settings(BaseSettings):
     """Worker processes that `offing up` starts. 0: one a core, four at most."""
     worker_concurrency: Annotated[int, Field(ge=1)] = 200
     """Runs that one worker process advances at once."""
+    interactive_slots: Annotated[int | None, Field(ge=0)] = None
+    """OFFING_INTERACTIVE_SLOTS: of those, how many rollouts never take. None: an eighth, and at least one."""
     pool_size: Annotated[int, Field(ge=2)] = 16
     """Database connections of one process, the heartbeat's own not counted."""
     keep_checkpoints_days: Annotated[float, Field(ge=0)] = 7

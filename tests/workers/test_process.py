@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kombu import pools  # pyright: ignore[reportMissingTypeStubs]
 from pydantic import SecretStr
 
 import offing_workers.process
@@ -17,6 +18,7 @@ from offing.core.run import Budget, CancelMode, Fence, RunStatus
 from offing.services.graphs import installed
 from offing.services.runs import RunRequest, cancel
 from offing.settings import Settings
+from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.runs import Wish
 from offing_workers.hold import Drain
@@ -29,7 +31,7 @@ from tests.workers.processes import ALL_GRAPHS
 
 @pytest.fixture
 def process(app_url: str, redis_url: str) -> Iterator[WorkerProcess]:
-    """A worker process's inside, in this one, without Celery: tests say which run to look at."""
+    """A worker process's inside, in this one, without Celery: tests say when it checks the queue."""
     settings = Settings(
         app_database_url=SecretStr(app_url),
         redis_url=SecretStr(redis_url),
@@ -42,12 +44,12 @@ def process(app_url: str, redis_url: str) -> Iterator[WorkerProcess]:
     process.start()
     yield process
     process.stop()
-    loop, kombu = process._loop, process._wake._app  # pyright: ignore[reportPrivateUsage]
+    loop = process._loop  # pyright: ignore[reportPrivateUsage]
     while loop.is_running():
         time.sleep(0.005)
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
-    kombu.pool.force_close_all()  # pyright: ignore[reportUnknownMemberType]
+    pools.reset()  # pyright: ignore[reportUnknownMemberType]  # closed, and made anew for whoever publishes next
 
 
 def slow(turns: int, ms: int) -> RunRequest:
@@ -60,11 +62,13 @@ async def test_a_run_claimed_while_the_process_drains_is_handed_back(
     platform: Platform, process: WorkerProcess
 ) -> None:
     run = await platform.submit(slow(1000, 20))
+    claim = await runs.claim(platform.database, run.id, "this one", 1)
     process.drain()
-    late = threading.Thread(target=process._wait, args=(process._advance(run.id),))  # pyright: ignore[reportPrivateUsage]
+    assert claim is not None
+    late = threading.Thread(target=process._wait, args=(process._advance(claim),))  # pyright: ignore[reportPrivateUsage]
     late.start()
-    await platform.until(run.id, lambda row: row.fence == 1 and row.status is RunStatus.QUEUED, 5)
-    late.join(5)
+    await platform.until(run.id, lambda row: row.fence == 1 and row.status is RunStatus.QUEUED)
+    await asyncio.to_thread(late.join, 20)
     assert not late.is_alive()
 
 
@@ -73,15 +77,24 @@ class Handed:
     """A run that was handed back, and is claimed again by the same process while its first slice still tells of it."""
 
     run: UUID
-    first: threading.Thread
-    second: threading.Thread
     go_on: asyncio.Event
 
-    async def tell(self, process: WorkerProcess) -> None:
-        """Let the first slice finish telling."""
+    async def tell(self, process: WorkerProcess, left: int) -> None:
+        """Let the first slice finish telling; so many slots are taken from then on."""
         process._loop.call_soon_threadsafe(self.go_on.set)  # pyright: ignore[reportPrivateUsage]
-        await asyncio.to_thread(self.first.join, 20)
-        assert not self.first.is_alive()
+        await until_taken(process, left)
+
+
+def taken(process: WorkerProcess) -> int:
+    """Slots of the process that hold a run."""
+    return process._dispatcher.slots.taken  # pyright: ignore[reportPrivateUsage]
+
+
+async def until_taken(process: WorkerProcess, wanted: int) -> None:
+    give_up = time.monotonic() + 30
+    while taken(process) != wanted:
+        assert time.monotonic() < give_up, taken(process)
+        await asyncio.sleep(0.01)
 
 
 async def handed_back(platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> Handed:
@@ -94,18 +107,17 @@ async def handed_back(platform: Platform, process: WorkerProcess, monkeypatch: p
 
     monkeypatch.setattr(process, "wake", tell)
     run = (await platform.submit(slow(1000, 500))).id
-    first, second = (threading.Thread(target=process.advance, args=(run,)) for _ in range(2))
-    first.start()
+    process.check_queue()
     await platform.until(run, lambda row: row.fence == 1 and row.last_seq > 2)
     (hold,) = process._holds.values()  # pyright: ignore[reportPrivateUsage]
     process._loop.call_soon_threadsafe(hold.drain, Drain.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
     assert await asyncio.to_thread(telling.wait, 20)
-    return Handed(run, first, second, go_on)
+    return Handed(run, go_on)
 
 
 async def claimed_again(platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> Handed:
     handed = await handed_back(platform, process, monkeypatch)
-    handed.second.start()
+    process.check_queue()
     await platform.until(handed.run, lambda row: row.fence == 2 and row.status is RunStatus.RUNNING)
     return handed
 
@@ -114,23 +126,22 @@ async def test_a_run_that_was_claimed_again_while_its_last_slice_told_of_it_hear
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handed = await claimed_again(platform, process, monkeypatch)
-    await handed.tell(process)
+    await handed.tell(process, 1)
     await cancel(platform.database, platform.hints, platform.tenant, handed.run, CancelMode.DISCARD)
     assert (await platform.ended(handed.run)).status is RunStatus.CANCELLED
-    await asyncio.to_thread(handed.second.join, 20)
 
 
 async def test_a_run_that_was_claimed_again_while_its_last_slice_told_of_it_has_a_heartbeat_and_is_drained(
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handed = await claimed_again(platform, process, monkeypatch)
-    await handed.tell(process)
+    await handed.tell(process, 1)
     (hold,) = process._holds.values()  # pyright: ignore[reportPrivateUsage]
     assert (hold.fence.run, hold.fence.number) == (handed.run, 2)
     process.drain()
     await platform.until(handed.run, lambda row: row.status is RunStatus.QUEUED)
     assert hold.draining is Drain.SHUTDOWN
-    await asyncio.to_thread(handed.second.join, 20)
+    await until_taken(process, 0)
     assert not process._holds  # pyright: ignore[reportPrivateUsage]
 
 
@@ -139,8 +150,8 @@ async def test_a_heartbeat_does_not_cut_off_a_slice_that_has_handed_its_run_back
 ) -> None:
     handed = await handed_back(platform, process, monkeypatch)
     await asyncio.sleep(0.5)  # some heartbeats
-    assert handed.first.is_alive()
-    await handed.tell(process)
+    assert taken(process) == 1
+    await handed.tell(process, 0)
 
 
 async def test_a_heart_that_stumbles_beats_on(
@@ -158,16 +169,14 @@ async def test_a_heart_that_stumbles_beats_on(
     monkeypatch.setattr(offing_workers.process, "HeartbeatConnection", Stumbling)
     process: WorkerProcess = request.getfixturevalue("process")
     run = await platform.submit(slow(60, 30))
-    thread = threading.Thread(target=process.advance, args=(run.id,))
-    thread.start()
+    process.check_queue()
     ended = await platform.ended(run.id)
-    thread.join(5)
     assert (ended.status, ended.fence) == (RunStatus.DONE, 1)
     assert len(beats) > 5
 
 
 async def test_a_rollout_whose_end_a_heartbeat_takes_for_a_loss_is_settled_at_once(
-    collector: Collector, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    collector: Collector, platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The beat asks after a run that has just ended. No sweep is near that would settle it."""
     stored = Slice._let_go  # pyright: ignore[reportPrivateUsage]
@@ -179,8 +188,10 @@ async def test_a_rollout_whose_end_a_heartbeat_takes_for_a_loss_is_settled_at_on
 
     monkeypatch.setattr(Slice, "_let_go", cut_off)
     await collector.collect(size=2)
-    runs = [member.run for member in await collector.members()]
-    await asyncio.to_thread(process.advance, *runs)
+    process.check_queue()
+    for member in await collector.members():
+        await platform.ended(member.run)
+    await until_taken(process, 0)
     assert [member.outcome for member in await collector.members()] == ["answered"] * 2
     assert (await collector.group()).group.state == "complete"
 
@@ -192,45 +203,70 @@ async def test_a_watcher_that_is_told_nonsense_watches_on(platform: Platform, pr
     assert not any(w.done() for w in process._watchers)  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_a_process_takes_no_more_runs_of_a_message_at_once_than_it_has_room_for(
+async def test_a_process_takes_no_more_runs_at_once_than_it_has_slots(
     platform: Platform, process: WorkerProcess
 ) -> None:
     ids = [(await platform.submit(slow(3, 20))).id for _ in range(5)]
-    thread = threading.Thread(target=process.advance, args=ids)
-    thread.start()
-    most = 0
-    while thread.is_alive():
+    process.check_queue()
+    most, ended = 0, 0
+    while ended < len(ids):
         async with platform.database.transaction(platform.tenant) as connection:  # all at one moment
-            cursor = await connection.execute("select count(*) from app.run where status = 'running'")
-            most = max(most, *[n for (n,) in await cursor.fetchall()])
+            count = "select count(*) filter (where status = 'running'), count(ended_at) from app.run"
+            ((running, ended),) = await (await connection.execute(count)).fetchall()
+        most = max(most, running)
     assert most == 2
     assert [(await platform.run(id)).status for id in ids] == [RunStatus.DONE] * 5
 
 
-async def test_runs_that_wait_for_room_in_a_process_that_drains_are_hinted_at_again(
+async def test_a_process_that_drains_takes_no_more_and_passes_notifications_on(
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[UUID] = []
+    told, calls = list[UUID](), list[str]()
 
     async def tell(run: UUID) -> None:
         told.append(run)
 
+    async def call() -> None:
+        calls.append("")
+
     monkeypatch.setattr(process, "wake", tell)
+    monkeypatch.setattr(process._queue_channel, "publish", call)  # pyright: ignore[reportPrivateUsage]
     ids = [(await platform.submit(slow(1000, 20))).id for _ in range(4)]
-    thread = threading.Thread(target=process.advance, args=ids)
-    thread.start()
+    process.check_queue()
+    await until_taken(process, 2)
     await platform.until(ids[1], lambda row: row.status is RunStatus.RUNNING)
     process.drain()
-    await asyncio.to_thread(thread.join, 5)
+    await until_taken(process, 0)
+    calls.clear()
+    process.check_queue()
+    give_up = time.monotonic() + 30
+    while not calls:
+        assert time.monotonic() < give_up
+        await asyncio.sleep(0.01)
     assert [(await platform.run(id)).fence for id in ids] == [1, 1, 0, 0]
-    assert sorted(told) == sorted(ids)  # two were handed back, two were never taken
+    assert sorted(told) == sorted(ids[:2])  # those that were handed back
 
 
-async def test_a_process_sweeps_for_as_many_runs_as_it_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, swept = list[int](), asyncio.Event()
+async def test_a_run_is_advanced_slice_after_slice_although_every_notification_is_lost(
+    platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose(_: object) -> None: ...
 
-    async def sweep(_: object, __: float, ___: float, most: int) -> list[UUID]:
-        asked.append(most)
+    monkeypatch.setattr(process, "_wake", lose)
+    run = await platform.submit(slow(1000, 20))
+    process.check_queue()
+    for fence in range(1, 4):
+        await platform.until(run.id, lambda row, fence=fence: row.fence == fence and row.status is RunStatus.RUNNING)
+        await until_taken(process, 1)
+        hold = process._holds[run.id]  # pyright: ignore[reportPrivateUsage]
+        process._loop.call_soon_threadsafe(hold.drain, Drain.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
+    await platform.until(run.id, lambda row: row.fence == 4)
+
+
+async def test_a_process_sweeps_only_while_a_slot_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    swept = asyncio.Event()
+
+    async def sweep(*_: object) -> list[UUID]:
         swept.set()
         return []
 
@@ -240,14 +276,14 @@ async def test_a_process_sweeps_for_as_many_runs_as_it_has_room_for(monkeypatch:
     monkeypatch.setattr(offing_workers.process.child_runs, "drop_forsaken", nobody)
     process = WorkerProcess(Settings(sweep_seconds=0.01, worker_concurrency=3), {}, "", "")
     monkeypatch.setattr(process, "_database", None, raising=False)
-    monkeypatch.setattr(process, "_wake", nobody, raising=False)
-    monkeypatch.setattr(process, "_inside", 1)
+    slots = process._dispatcher.slots  # pyright: ignore[reportPrivateUsage]
+    slots.taken = 2
     sweeping = asyncio.create_task(process._sweep())  # pyright: ignore[reportPrivateUsage]
     await asyncio.wait_for(swept.wait(), 30)
-    assert set(asked) == {2}
-    monkeypatch.setattr(process, "_inside", 3)
-    asked.clear()
+    slots.taken = 3
+    await asyncio.sleep(0.05)
+    swept.clear()
     await asyncio.sleep(0.1)
-    assert asked == []
+    assert not swept.is_set()
     sweeping.cancel()
     process._loop.close()  # pyright: ignore[reportPrivateUsage]

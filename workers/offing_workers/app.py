@@ -1,6 +1,7 @@
 """Celery's side of a worker: its configuration, its one task, and its signals.
 
-A message is a hint with ids of runs. It is acknowledged at once, because the truth of what must run is in Postgres.
+A message is a notification that runs are queued. It is acknowledged at once and never waits for a slice: what must run,
+and in which order, is in Postgres.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
@@ -11,7 +12,6 @@ import logging
 import sys
 import warnings
 from typing import Any
-from uuid import UUID
 
 from celery import Celery
 from celery.platforms import SecurityWarning
@@ -26,6 +26,9 @@ from offing_workers.process import WorkerProcess
 from offing_workers.ready import tell_ready
 
 process: WorkerProcess | None = None
+
+THREADS = 2
+"""For messages, each of which is done in an instant. Runs are advanced elsewhere."""
 
 COLLECT_AFTER = (50_000, 20, 100)
 """Thresholds of Python's collector of cycles. Its own 700 make it a fifth of what a process with hundreds of runs in
@@ -55,10 +58,10 @@ def celery_app(redis_url: str) -> Celery:
     return app
 
 
-def advance(*runs: str) -> None:
-    """Look at runs."""
+def advance(*_: str) -> None:
+    """Check the queue. Arguments are those of an older version's messages."""
     assert process is not None
-    process.advance(*map(UUID, runs))
+    process.check_queue()
 
 
 def serve(settings: Settings, database_url: str, redis_url: str) -> None:
@@ -75,7 +78,7 @@ def serve(settings: Settings, database_url: str, redis_url: str) -> None:
 
     worker_init.connect(begin, weak=False)
     app = celery_app(redis_url)
-    concurrency = f"--concurrency={settings.worker_concurrency}"
+    concurrency = f"--concurrency={THREADS}"
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     setup_logging.connect(lambda **_: None, weak=False)  # ours stands; Celery would put its own in its place
     # Celery warns root because of pickle; only JSON with a run's id is accepted here.

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ import structlog
 from offing.bus.control import Control
 from offing.bus.hints import BusHints
 from offing.bus.live import LiveBus
+from offing.bus.queue_channel import QueueChannel
 from offing.bus.wake import CeleryWake
 from offing.core.errors import Fenced, Unavailable
 from offing.core.run import Fence
@@ -30,7 +32,9 @@ from offing.settings import Settings
 from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.pool import Database
+from offing.storage.runs import Claim, NextRun
 from offing_workers.collection import settle, settle_forgotten
+from offing_workers.dispatcher import Dispatcher, slots
 from offing_workers.hold import Drain, Hold
 from offing_workers.prompts.learning import FOLDER, Room, work_one
 from offing_workers.retention import remove_expired
@@ -61,7 +65,8 @@ class WorkerProcess:
         self._database_url, self._redis_url = database_url, redis_url
         self._name = f"{socket.gethostname()}:{os.getpid()}:{random.randrange(1 << 32):08x}"
         self._holds: dict[UUID, Hold] = {}
-        self._room, self._inside = asyncio.Semaphore(settings.worker_concurrency), 0
+        room = slots(settings.worker_concurrency, settings.interactive_slots)
+        self._dispatcher = Dispatcher(room, self._claim_next, self._advance, self._broadcast)
         self._loop = asyncio.new_event_loop()
         self._loop.set_default_executor(ThreadPoolExecutor(THREADS, "offing-thread"))
         self._draining = False
@@ -73,10 +78,9 @@ class WorkerProcess:
         self._wait(self._open())
         threading.Thread(target=self._heartbeat, name="offing-heartbeat", daemon=True).start()
 
-    def advance(self, *runs: UUID) -> None:
-        """Advance runs by a slice each; returns when all are over. Blocks a Celery thread, never the loop."""
-        if not self._draining:
-            self._wait(self._advance_all(runs))
+    def check_queue(self) -> None:
+        """Claim queued runs: a notification has come. Returns at once, so that none waits behind another's slice."""
+        self._loop.call_soon_threadsafe(partial(self._dispatcher.check_queue, notified=True))
 
     def drain(self) -> None:
         """Stop every slice at its next boundary, and take no other. Returns at once; safe in a signal handler."""
@@ -85,6 +89,7 @@ class WorkerProcess:
 
     def stop(self) -> None:
         """Close everything, after the last slice."""
+        self._wait(self._dispatcher.close())
         self._stopped.set()
         self._wait(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -99,12 +104,15 @@ class WorkerProcess:
         )
         self._database = await pool.__aenter__()
         self._live, self._control = LiveBus(self._redis_url), Control(self._redis_url)
+        self._queue_channel = QueueChannel(self._redis_url)
         self._showing = Showing(self._live)
         self._wake = CeleryWake(self._redis_url)
         self._reaching = opened(settings)
         self._reach = await self._reaching.__aenter__()
-        watchers = (self._sweep, self._settle, self._learn, self._listen, self._retain)
+        queue = (self._dispatcher.watch, self._hear_of_queue, self._sweep)
+        watchers = (*queue, self._settle, self._learn, self._listen, self._retain)
         self._watchers = [asyncio.create_task(self._watch(watcher)) for watcher in watchers]
+        self._dispatcher.check_queue()
 
     async def _close(self) -> None:
         for watcher in self._watchers:
@@ -112,33 +120,21 @@ class WorkerProcess:
         await asyncio.gather(*self._watchers, return_exceptions=True)
         await self._reaching.__aexit__(None, None, None)
         await self._showing.close()
+        await self._queue_channel.close()
         await self._control.close()
         await self._live.close()
         await self._database.__aexit__()
 
-    async def _advance_all(self, runs: Sequence[UUID]) -> None:
-        await asyncio.gather(*(self._admit(run) for run in runs))
-
-    async def _admit(self, run: UUID) -> None:
-        """Advance a run as soon as there is room for it; drained meanwhile, pass its hint on."""
-        async with self._room:
-            if self._draining:
-                return await self.wake(run)
-            self._inside += 1
-            try:
-                await self._advance(run)
-            finally:
-                self._inside -= 1
-
-    async def _advance(self, run: UUID) -> None:
+    async def _claim_next(self, room: int, rollout_room: int, also: Sequence[UUID]) -> list[NextRun]:
         term = self._settings.lease_seconds
-        try:
-            claim = await runs.claim(self._database, run, self._name, term)
-        except Unavailable as error:
-            log.warning("not claimed", run=str(run), reason=str(error))
-            return
-        if claim is None:
-            return
+        return await runs.claim_next(self._database, self._name, term, room=room, rollout_room=rollout_room, also=also)
+
+    async def _broadcast(self) -> None:
+        await self._queue_channel.publish()
+
+    async def _advance(self, claim: Claim) -> None:
+        """Advance a claimed run by a slice."""
+        term = self._settings.lease_seconds
         hold = self._claimed(claim.fence)
         limits = SliceLimits(term, self._settings.slice_turns, self._settings.slice_seconds)
         slice = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits, self._reach)
@@ -181,10 +177,12 @@ class WorkerProcess:
             log.error("slice failed", run=str(hold.fence.run), exc_info=error)
 
     async def wake(self, run: UUID) -> None:
-        """Hint that a run can be claimed again."""
+        """Notify a worker that a run is queued. Should that be lost, this process finds the run by itself."""
+        self._dispatcher.check_queue_when_slot_frees()
         await self._wake([run])
 
     def _drain_all(self) -> None:
+        self._dispatcher.stop_claiming()
         for hold in self._holds.values():
             self._drain_one(hold)
 
@@ -204,17 +202,14 @@ class WorkerProcess:
             await asyncio.sleep(1.0)
 
     async def _sweep(self) -> None:
-        """Repeat hints that seem lost. Any number of workers may do so at once.
-
-        As many as there is room for: where there is none, runs wait because others go first, and not for a hint.
-        """
+        """Check the queue, whether or not a notification has come. Any number of workers may do so at once."""
         settings = self._settings
         while True:
             await asyncio.sleep(settings.sweep_seconds * random.uniform(0.5, 1.0))
             await child_runs.drop_forsaken(self._database)
-            if room := settings.worker_concurrency - self._inside:
-                forgotten_after = 2 * settings.sweep_seconds
-                await self._wake(await runs.sweep(self._database, forgotten_after, settings.lease_seconds, room))
+            if self._dispatcher.slots.free:
+                found = await runs.sweep(self._database, 2 * settings.sweep_seconds, settings.lease_seconds)
+                self._dispatcher.check_queue(found)
 
     async def _settle(self) -> None:
         """Settle rollouts that have ended and that nobody settled. Apart from runs, since a judge may take minutes."""
@@ -243,6 +238,11 @@ class WorkerProcess:
                         pass
                 except Fenced as error:
                     log.info("a job that learns was lost", reason=str(error))
+
+    async def _hear_of_queue(self) -> None:
+        """Claim runs that a notified worker had no slot for. Without Redis the sweep finds them as well."""
+        async for _ in self._queue_channel.messages():
+            self._dispatcher.check_queue()
 
     async def _listen(self) -> None:
         """Look at runs that somebody nudged. Without Redis the heartbeat finds out as well."""

@@ -1,10 +1,11 @@
-"""Telling workers to look at runs: a Celery message by task name, which carries ids of runs and nothing else."""
+"""Notifying workers that runs are queued: a Celery message by task name, which carries nothing."""
 
 # pyright: reportUnknownMemberType=false
 # Celery ships no types.
 
 import asyncio
 from collections.abc import Iterable
+from math import ceil
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
@@ -16,14 +17,15 @@ ADVANCE = "offing.advance"
 
 QUEUE = "offing"
 
-RUNS_A_MESSAGE = 8
-"""At most. A message costs a worker some milliseconds, and fewer of them spread less evenly over workers."""
+RUNS_A_MESSAGE, MOST_MESSAGES = 8, 16
+"""A worker that gets a message claims as many runs as it has slots for. Several messages reach several workers; more
+than `MOST_MESSAGES` would only keep them reading."""
 
 log = structlog.get_logger()
 
 
 class Wake(Protocol):
-    """Anything that can tell workers about runs. Never raises for an absent broker: the sweeper repeats hints."""
+    """Anything that can notify workers of runs. Never raises for an absent broker: workers also check by themselves."""
 
     async def __call__(self, runs: Iterable[UUID]) -> None: ...
 
@@ -47,7 +49,7 @@ def transport_options() -> dict[str, Any]:
 
 
 AT_ONCE = {"max_retries": 0, "interval_start": 0, "interval_step": 0, "interval_max": 0, "socket_timeout": 1}
-"""A hint that cannot be sent at once is dropped; the sweeper makes up for it."""
+"""A hint that cannot be sent at once is dropped; workers also check by themselves."""
 
 
 class CeleryWake:
@@ -68,14 +70,12 @@ class CeleryWake:
         )
 
     async def __call__(self, runs: Iterable[UUID]) -> None:
-        names = [str(run) for run in runs]
-        if names:
-            await asyncio.to_thread(self._publish, names)
+        if count := len(tuple(runs)):
+            await asyncio.to_thread(self._publish, min(MOST_MESSAGES, ceil(count / RUNS_A_MESSAGE)))
 
-    def _publish(self, names: list[str]) -> None:
+    def _publish(self, messages: int) -> None:
         try:
-            for n in range(0, len(names), RUNS_A_MESSAGE):
-                some = names[n : n + RUNS_A_MESSAGE]
-                self._app.send_task(ADVANCE, args=some, queue=QUEUE, retry=False, ignore_result=True)
-        except Exception as error:  # whatever kombu raises, the run is stored and the sweeper repeats the hint
-            log.warning("hint not published", runs=len(names), error=type(error).__name__)
+            for _ in range(messages):
+                self._app.send_task(ADVANCE, queue=QUEUE, retry=False, ignore_result=True)
+        except Exception as error:  # whatever kombu raises, the runs are stored; workers also check by themselves
+            log.warning("hint not published", error=type(error).__name__)

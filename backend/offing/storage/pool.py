@@ -19,6 +19,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from offing.core.errors import OffingError, Unavailable
 from offing.finishing import finished
+from offing.storage.connection_queue import ConnectionQueue, low_priority
 
 CHECK_AFTER = 1.0
 """Seconds of rest after which a pooled connection is asked whether it still stands, before it is lent out."""
@@ -61,7 +62,7 @@ class Database:
         stall_seconds: float = 30.0,
     ) -> None:
         session = f"{SESSION} -c idle_in_transaction_session_timeout={round(stall_seconds * 1000)}"
-        self._queue, self._queue_seconds = asyncio.Semaphore(most), queue_seconds
+        self._queue, self._queue_seconds = ConnectionQueue(most), queue_seconds
         self._giving = set[asyncio.Future[None]]()
         self._pool = AsyncConnectionPool[_Pooled](
             url,
@@ -103,7 +104,8 @@ class Database:
 
     @asynccontextmanager
     async def _borrowed(self) -> AsyncGenerator[Connection]:
-        await self._admitted()
+        low = low_priority.get()
+        await self._admitted(low)
         try:
             connection = await self._taken()
             try:
@@ -114,13 +116,13 @@ class Database:
         except (PoolTimeout, psycopg.OperationalError, IdleInTransactionSessionTimeout) as error:
             raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
         finally:
-            self._queue.release()
+            self._queue.release(low)
 
-    async def _admitted(self) -> None:
+    async def _admitted(self, low: bool) -> None:
         """Wait for one of the connections to be free; here, so that no cancellation strikes who waits in the pool."""
         try:
             async with asyncio.timeout(self._queue_seconds):
-                await self._queue.acquire()
+                await self._queue.acquire(low)
         except TimeoutError as error:
             raise Unavailable("Postgres did not answer: too much waits for it") from error
 

@@ -58,6 +58,10 @@ LOCKED = f"select {COLUMNS} from run where id = %s for update"
 
 CLAIM = "select tenant, fence, thread, lost, stalled from app.claim_run(%s, %s, %s)"
 
+CLAIM_NEXT = """
+    select tenant, run, fence, thread, lost, stalled, rollout from app.claim_next(%s, %s, %s, %s, %s)
+"""
+
 HEARTBEAT = "select run, cancel_mode, pause_requested, overdue from app.heartbeat(%s, %s, %s)"
 
 WATCH = "select app.watch_leases('run', %s)"
@@ -196,6 +200,15 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class NextRun:
+    """A claimed run, with its class."""
+
+    claim: Claim
+    rollout: bool
+    """False: it is interactive: a person has started it, or a run that a person has started."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wish:
     """What a heartbeat learns about a run it still holds."""
 
@@ -282,8 +295,23 @@ async def claim(database: Database, run: UUID, worker: str, term: float) -> Clai
     return Claim(Fence(tenant, run, number, thread), lost, stalled)
 
 
+async def claim_next(
+    database: Database, worker: str, term: float, *, room: int, rollout_room: int, also: Sequence[UUID] = ()
+) -> list[NextRun]:
+    """Take up to `room` queued runs, of them at most `rollout_room` rollouts: those that are next.
+
+    Fewer than `room`: no more are queued, except rollouts where `rollout_room` was the limit. `also`: what `sweep`
+    found.
+    """
+    rows = await database.platform(CLAIM_NEXT, (worker, f"{term} seconds", room, rollout_room, list(also)))
+    return [
+        NextRun(Claim(Fence(tenant, run, number, thread), lost, stalled), rollout)
+        for tenant, run, number, thread, lost, stalled, rollout in rows
+    ]
+
+
 async def sweep(database: Database, forgotten_after: float, term: float, most: int = 500) -> list[UUID]:
-    """Runs whose hint seems lost, marked as told again.
+    """Runs that are not queued and can be claimed: their worker was lost, or the time that they waited for has come.
 
     After a gap in which nobody was here, one whose lease has passed is left to its owner for one more term.
     """

@@ -1,0 +1,210 @@
+"""Which run is claimed next: by class, by tenant, begun rollouts first; and what claiming costs behind a long queue."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from uuid import UUID
+
+import psycopg
+
+from offing.core.run import RunStatus
+from offing.storage import runs
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing.storage.runs import Claim, NextRun, Release, RunRow
+from tests.storage.builders import TERM, a_run, stored
+
+FILLED = """
+    with made as (
+      select gen_random_uuid() as id, gen_random_uuid() as thread, n from generate_series(1, %(count)s) as n),
+    threads as (
+      insert into app.thread (id, tenant_id, title, kind) select thread, %(tenant)s, '', 'rollout' from made)
+    insert into app.run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256,
+                         budget, status, kind)
+    select id, %(tenant)s, thread, 'counting', '1', '', '{}', '{}', '', '{"turns": 1}', 'queued', 'rollout' from made
+"""
+
+READ = """
+    select seq_scan, idx_tup_fetch + seq_tup_read from pg_stat_user_tables where relid = 'app.run'::regclass
+"""
+
+
+async def queued(pool: Database, kind: str = "ask", tenant: UUID = LOCAL_TENANT) -> UUID:
+    return (await stored(pool, tenant, replace(a_run(), kind=kind))).id
+
+
+async def claim_next(pool: Database, room: int = 1, rollout_room: int | None = None, *also: UUID) -> list[NextRun]:
+    limit = room if rollout_room is None else rollout_room
+    return await runs.claim_next(pool, "worker", TERM, room=room, rollout_room=limit, also=also)
+
+
+async def next_ids(pool: Database, room: int = 1, rollout_room: int | None = None, *also: UUID) -> list[UUID]:
+    return [run.claim.fence.run for run in await claim_next(pool, room, rollout_room, *also)]
+
+
+async def hand_back(
+    pool: Database, claim: Claim, status: RunStatus = RunStatus.QUEUED, wait: float | None = None
+) -> None:
+    async with pool.transaction(claim.fence.tenant) as connection:
+        await runs.hand_back(connection, claim.fence, TERM, Release(status, wait_seconds=wait))
+
+
+async def row(pool: Database, run: UUID) -> RunRow:
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        return await runs.by_id(connection, run)
+
+
+async def test_interactive_runs_and_their_children_are_claimed_before_rollouts(pool: Database) -> None:
+    rollouts = [await queued(pool, "rollout") for _ in range(3)]
+    asked, child = await queued(pool), await queued(pool, "child")
+    claimed = await claim_next(pool, 4)
+    assert [run.claim.fence.run for run in claimed] == [asked, child, *rollouts[:2]]
+    assert [run.rollout for run in claimed] == [False, False, True, True]
+
+
+async def test_rollouts_take_no_more_slots_than_are_free_for_them(pool: Database) -> None:
+    rollouts = [await queued(pool, "rollout") for _ in range(4)]
+    asked = await queued(pool)
+    assert await next_ids(pool, 4, 2) == [asked, *rollouts[:2]]
+    assert await next_ids(pool, 4, 0) == []
+    assert await next_ids(pool, 0, 0) == []
+
+
+async def test_rollouts_that_have_begun_are_claimed_before_new_ones(pool: Database) -> None:
+    first, second, third = [await queued(pool, "rollout") for _ in range(3)]
+    for claim in [run.claim for run in await claim_next(pool, 2)]:
+        await hand_back(pool, claim)
+    assert await next_ids(pool, 3) == [first, second, third]
+
+
+async def test_an_interactive_run_that_was_handed_back_is_claimed_after_those_that_were_queued_before(
+    pool: Database,
+) -> None:
+    long = await queued(pool)
+    (claimed,) = await claim_next(pool)
+    short = await queued(pool)
+    await hand_back(pool, claimed.claim)
+    assert await next_ids(pool, 2) == [short, long]
+
+
+async def test_the_tenant_with_fewer_active_runs_is_next_in_each_class(pool: Database, other_tenant: UUID) -> None:
+    for kind in ("ask", "rollout"):
+        many = [await queued(pool, kind) for _ in range(6)]
+        few = [await queued(pool, kind, other_tenant) for _ in range(2)]
+        assert await next_ids(pool, 2) == [many[0], few[0]]
+        assert await next_ids(pool, 1) == [many[1]]  # each has one, and this one was queued first
+        assert await next_ids(pool, 1) == [few[1]]
+        assert await next_ids(pool, 8) == many[2:]
+
+
+async def test_a_single_question_is_next_beside_five_hundred_of_another_tenant(
+    pool: Database, other_tenant: UUID, owner_url: str
+) -> None:
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute(FILLED.encode(), {"count": 500, "tenant": LOCAL_TENANT})
+        owner.execute("update app.run set kind = 'ask'")
+    await claim_next(pool, 100)
+    single = await queued(pool, "ask", other_tenant)
+    assert await next_ids(pool) == [single]
+
+
+async def test_a_class_does_not_count_in_the_turns_of_the_other(pool: Database, other_tenant: UUID) -> None:
+    for _ in range(3):
+        await queued(pool, "rollout")
+    assert len(await claim_next(pool, 3)) == 3
+    mine = await queued(pool)
+    theirs = await queued(pool, "ask", other_tenant)
+    assert await next_ids(pool, 2) == [mine, theirs]
+
+
+async def test_workers_that_claim_at_once_get_every_run_once_and_wait_for_nobody(pool: Database, app_url: str) -> None:
+    wanted = {await queued(pool, "rollout") for _ in range(60)}
+    async with Database(app_url, most=6) as other:
+        taken = await asyncio.gather(*(next_ids(other, 10) for _ in range(6)))
+    found = [run for some in taken for run in some]
+    assert (len(found), set(found)) == (60, wanted)
+    assert [len(some) for some in taken] == [10] * 6
+
+
+async def test_a_run_whose_row_somebody_holds_is_passed_over(pool: Database, owner_url: str) -> None:
+    held, free = [await queued(pool) for _ in range(30)], await queued(pool)
+    with psycopg.connect(owner_url) as owner:
+        owner.execute("select from app.run where id = any(%s) for update", (held,))
+        async with asyncio.timeout(20):  # a claim that waited would end by Postgres' own lock_timeout
+            assert await next_ids(pool, 2) == [free]
+    assert await next_ids(pool) == held[:1]
+
+
+async def test_paused_cancelled_and_waiting_runs_are_not_claimed(pool: Database) -> None:
+    for status in (RunStatus.PAUSED, RunStatus.CANCELLED):
+        id = await queued(pool)
+        async with pool.transaction(LOCAL_TENANT) as connection:
+            await runs.set_status(connection, id, status)
+    await queued(pool)
+    (claimed,) = await claim_next(pool)
+    await hand_back(pool, claimed.claim, RunStatus.WAITING)
+    assert await next_ids(pool, 10) == []
+
+
+async def test_a_run_whose_wait_is_over_is_swept_and_claimed(pool: Database) -> None:
+    id, later = await queued(pool), await queued(pool)
+    for claimed, wait in zip(await claim_next(pool, 2), (0.0, 60.0), strict=True):
+        await hand_back(pool, claimed.claim, RunStatus.WAITING, wait)
+    swept = await runs.sweep(pool, 10, TERM)
+    assert swept == [id]
+    assert await next_ids(pool, 2, 2, *swept, later) == [id]
+    assert (await row(pool, later)).status is RunStatus.WAITING
+
+
+async def test_a_run_whose_worker_was_lost_is_claimed_in_its_class_and_others_keep_theirs(pool: Database) -> None:
+    lost, live = await queued(pool, "rollout"), await queued(pool, "rollout")
+    (first,) = await runs.claim_next(pool, "lost", TERM, room=1, rollout_room=1)
+    (second,) = await claim_next(pool)
+    assert [run.claim.fence.run for run in (first, second)] == [lost, live]
+    await runs.release_leases(pool, "lost")
+    assert await runs.sweep(pool, 0, TERM) == [lost]
+    assert await next_ids(pool, 2, 0, lost, live) == []
+    (again,) = await claim_next(pool, 2, 2, lost, live)
+    assert (again.claim.fence.run, again.claim.fence.number, again.claim.lost) == (lost, 2, True)
+
+
+async def test_nothing_that_is_queued_is_swept_however_long_it_waits(pool: Database, owner_url: str) -> None:
+    """A sweep that lists the queue would find the runs of a lost worker behind all of it."""
+    await queued(pool)
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute("update app.run set published_at = published_at - interval '1 day'")
+    assert await runs.sweep(pool, 0, TERM) == []
+
+
+async def test_a_claim_reads_a_few_rows_of_a_long_queue(pool: Database, other_tenant: UUID, owner_url: str) -> None:
+    """With statistics of the planner and without."""
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+
+        def fill(tenant: UUID) -> None:
+            owner.execute(FILLED.encode(), {"count": 10_000, "tenant": tenant})
+
+        fill(LOCAL_TENANT)
+        fill(other_tenant)
+        assert 1 <= await read_by_claims(pool, owner) < 40
+        owner.execute("vacuum analyze app.run")
+        assert 1 <= await read_by_claims(pool, owner) < 40
+
+
+async def read_by_claims(pool: Database, owner: psycopg.Connection) -> float:
+    """Rows of the table that a claim reads, on average; a sequential scan would read them all."""
+    before = read(owner)
+    tenants = Counter[UUID]()
+    for _ in range(10):
+        tenants.update([run.claim.fence.tenant for run in await claim_next(pool, 1)])
+    await pool.platform("select pg_stat_force_next_flush()", ())
+    after = read(owner)
+    assert sorted(tenants.values()) == [5, 5]
+    assert after[0] == before[0]
+    return (after[1] - before[1]) / 10
+
+
+def read(owner: psycopg.Connection) -> tuple[int, int]:
+    owner.execute("select pg_stat_clear_snapshot()")
+    found = owner.execute(READ.encode()).fetchone()
+    assert found is not None
+    return found[0], found[1]
