@@ -14,6 +14,7 @@ from offing.local.servers import Servers
 from tests.bench.asking import cold_and_warm
 from tests.bench.engine import engine_speed
 from tests.bench.export import export_speed
+from tests.bench.fairness import fairness
 from tests.bench.figures import Figure, merged
 from tests.bench.flows import flow_accuracy
 from tests.bench.guard import too_slow
@@ -87,6 +88,7 @@ PARTS: Mapping[str, OnStack | Alone] = {
     "sandbox": Alone(sandbox_speed),
     "policy": Alone(policy_speed, 5),
     "pages": Alone(pages_speed),
+    "fairness": Alone(fairness, 3),
 }
 
 
