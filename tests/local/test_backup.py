@@ -104,6 +104,7 @@ def test_an_owner_without_special_rights_backs_up_all_tenants_and_another_owner_
     assert write_backup(home(tmp_path / "one"), first.owner_url, file) == []
     assert file.stat().st_mode & 0o777 == 0o600
 
+    migrate(second.owner_url, folder=migrations_dir(), app_role=second.app_role, app_password=None)  # was started once
     read_backup(home(tmp_path / "two"), second, file, read_manifest(file))
     assert counted(second.owner_url) == before
     assert sum(before.values()) > 15

@@ -21,7 +21,7 @@ from offing.local.datadir import layout, read_note
 from tests.engine.serving import tiny_policy
 from tests.local.processes import eventually
 
-READY_SECONDS = 90.0
+READY_SECONDS = 240.0
 CANARIES = {
     name: f"canary-{name}" for name in ("ANTHROPIC_API_KEY", "TAVILY_API_KEY", "WIKI_TOKEN", "OFFING_OTHER_KEY")
 }

@@ -5,6 +5,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from offing.library.extraction import Refused
@@ -42,6 +43,17 @@ async def test_a_document_comes_back_with_passages_and_postings() -> None:
     assert (document.text, document.title) == (TEXT.decode(), "Pools")
     assert [tuple(p) for p in document.passages] == [(0, len(TEXT) - 1, "Pools")]
     assert "pool" in {term for term, _, _ in document.postings}
+
+
+async def test_a_reader_does_not_inherit_the_keys_of_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "DATABASE_URL", "OFFING_APP_DATABASE_URL"):
+        monkeypatch.setenv(name, "canary")
+    async with Readers(1) as readers:
+        await readers.read("pools.md", TEXT)
+        children = psutil.Process().children()
+        environments = [child.environ() for child in children if any("offing" in word for word in child.cmdline())]
+    assert environments
+    assert all("canary" not in environment.values() for environment in environments)
 
 
 @pytest.mark.parametrize("name", ["crash", "hang", "raise", "greedy"])
