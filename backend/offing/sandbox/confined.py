@@ -17,6 +17,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from offing.finishing import finished
+from offing.sandbox.control_group import ControlGroup
 from offing.sandbox.inside import LONGEST_NAME, STARTED
 from offing.sandbox.sandbox import CannotRun, Code, File, Killed, Limits, Ran
 
@@ -55,6 +56,13 @@ async def confined(command: Command, code: Code) -> Ran:
         if not proper(file.name):
             raise ValueError(f"{file.name!r} is no name of a file in the workspace")
     return await _Run(command, code).run()
+
+
+def judged(ran: Ran, group: ControlGroup | None) -> Ran:
+    """The outcome with the kernel's own word for why it ended, where a control group has one."""
+    if ran.killed is None or group is None or not group.ran_out_of_memory():
+        return ran
+    return replace(ran, exit=None, killed=Killed.MEMORY)
 
 
 def proper(name: str) -> bool:

@@ -17,7 +17,8 @@ from pathlib import Path
 import orjson
 
 from offing.sandbox import inside
-from offing.sandbox.confined import Command, confined
+from offing.sandbox.confined import Command, confined, judged
+from offing.sandbox.control_group import ControlGroup, control_group
 from offing.sandbox.interpreter import PROGRAM, ROOT, Interpreter, interpreter
 from offing.sandbox.sandbox import MB, CannotRun, Code, Limits, Ran
 from offing.sandbox.seccomp import MACHINES, program
@@ -58,12 +59,18 @@ class Bubblewrap:
         return "bubblewrap"
 
     async def run(self, code: Code) -> Ran:
+        async with control_group(code.limits) as group:
+            return judged(await self._run(code, group), group)
+
+    async def _run(self, code: Code, group: ControlGroup | None) -> Ran:
         argv, places = _placed(_flags(code.limits, self._shown(), self.python, bubblewrap()))
         source, sink = os.pipe()
         os.write(sink, program())  # far less than a pipe holds
         os.close(sink)
         with_filter = [str(source) if argument == "SECCOMP" else argument for argument in argv]
-        plan = orjson.dumps({"argv": with_filter, "places": places, "parent": os.getpid()}).decode()
+        groups = group.members if group is not None else []
+        told = {"argv": with_filter, "places": places, "parent": os.getpid(), "groups": groups}
+        plan = orjson.dumps(told).decode()
         command = Command(
             argv=(sys.executable, "-I", "-S", LAUNCHER, plan),
             environment=_libraries(),

@@ -22,6 +22,7 @@ PARENT_GONE = 97
 def main(plan: str) -> None:
     told = json.loads(plan)
     argv: list[str] = told["argv"]
+    join(told["groups"])
     if os.geteuid() == 0:
         shown = _show(told["places"])
         argv = [argument if shown else told["places"].get(argument, argument) for argument in argv]
@@ -34,6 +35,16 @@ def main(plan: str) -> None:
     if os.getppid() != told["parent"]:
         os._exit(PARENT_GONE)
     os.execv(argv[0], argv)
+
+
+def join(groups: list[str]) -> None:
+    """Enter the control groups in which the code runs; what starts from here on is in them, too."""
+    for members in groups:
+        try:
+            with open(members, "w", encoding="ascii") as file:
+                file.write(str(os.getpid()))
+        except OSError as error:
+            sys.exit(f"{members}: {error.strerror}")
 
 
 def _show(places: dict[str, str]) -> bool:

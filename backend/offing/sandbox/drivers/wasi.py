@@ -9,13 +9,15 @@ import hashlib
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata, util
 from pathlib import Path
 
 from offing.finishing import finished
-from offing.sandbox.confined import Command, confined
+from offing.sandbox.confined import Command, confined, judged
+from offing.sandbox.control_group import control_group
 from offing.sandbox.sandbox import CannotRun, Code, Ran
 from offing.sandbox.watching import too_much_in
 
@@ -48,9 +50,13 @@ class Wasi:
 
     async def run(self, code: Code) -> Ran:
         compiled = await self._compiled()
+        async with control_group(code.limits) as group:
+            return judged(await self._run(code, compiled, group.members if group is not None else ()), group)
+
+    async def _run(self, code: Code, compiled: Path, groups: Sequence[str]) -> Ran:
         with tempfile.TemporaryDirectory(prefix="offing-wasi-", ignore_cleanup_errors=True) as workspace:
             command = Command(
-                argv=(*CHILD, "run", str(compiled)),
+                argv=(*CHILD, "run", str(compiled), *groups),
                 environment=_environment(),
                 folder=workspace,
                 watch=partial(too_much_in, limits=code.limits, folder=workspace),

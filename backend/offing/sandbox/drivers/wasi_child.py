@@ -17,6 +17,7 @@ from typing import Any
 import wasmtime
 
 from offing.sandbox import inside
+from offing.sandbox.drivers.launch import join
 from offing.sandbox.seccomp import program
 
 NOBODY = 65534
@@ -34,7 +35,8 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["compile", module, target]:
             compile_to(module, target)
-        case ["run", compiled]:
+        case ["run", compiled, *groups]:
+            join(groups)
             run(compiled)
         case _:
             sys.exit("compile MODULE TARGET, or run COMPILED")
