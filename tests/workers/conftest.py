@@ -72,7 +72,7 @@ class Platform:
         async with self.database.transaction(self.tenant) as connection:
             return await steps.after(connection, id, 0, 100_000)
 
-    async def until(self, id: UUID, wanted: Callable[[RunRow], bool], seconds: float = 30) -> RunRow:
+    async def until(self, id: UUID, wanted: Callable[[RunRow], bool], seconds: float = 100) -> RunRow:
         """The run once it is as wanted."""
         give_up = time.monotonic() + seconds
         while not wanted(row := await self.run(id)):
@@ -81,7 +81,7 @@ class Platform:
             await asyncio.sleep(0.05)
         return row
 
-    async def ended(self, id: UUID, seconds: float = 30) -> RunRow:
+    async def ended(self, id: UUID, seconds: float = 100) -> RunRow:
         return await self.until(id, lambda row: row.terminal, seconds)
 
     async def running(self, id: UUID) -> RunRow:
