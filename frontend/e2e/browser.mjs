@@ -63,7 +63,7 @@ export async function signedIn(work, done) {
   });
   try {
     const page = await browser.newPage({ viewport: WIDE });
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(90_000);
     const errors = [];
     const write = recorded(page);
     page.on("pageerror", (error) => errors.push(error.message));

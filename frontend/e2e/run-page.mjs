@@ -84,6 +84,7 @@ async function main() {
   });
   try {
     const page = await browser.newPage({ viewport: { width: 1440, height: 960 } });
+    page.setDefaultTimeout(90_000);
     const found = complaints(page);
     await page.goto(new URL(login, base).href);
     await page.getByRole("heading", { name: "What should be found out?" }).waitFor();

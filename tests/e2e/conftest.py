@@ -13,6 +13,10 @@ import pytest
 
 Offing = Callable[..., "Finished"]
 
+PATIENCE = 300
+"""Seconds that a command or a browser may take. On a machine that other programs use, both take minutes; only a fault
+takes longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
@@ -39,7 +43,7 @@ def offing(home: Path) -> Offing:
     def run(*words: str, home: Path = home) -> Finished:
         environment = os.environ | {"OFFING_HOME": str(home), "NO_COLOR": "1", "TERM": "dumb"}
         command = [sys.executable, "-m", "offing.cli", *words]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         return Finished(done.returncode, done.stdout, done.stderr)
 
     return run

@@ -13,9 +13,11 @@ from offing.services import ratings
 from offing.storage import views
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from tests.e2e.conftest import Offing
+from tests.e2e.conftest import PATIENCE, Offing
 from tests.e2e.test_page import CHROMIUM, ROOT, browser_is_here
 from tests.e2e.training import database_of
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
 SAID = "Name the engineer, not only the year."
 
@@ -48,7 +50,7 @@ async def test_rated_runs_are_learned_from_and_what_comes_of_it_is_read_promoted
         }
         script = ["node", str(ROOT / "frontend/e2e/learning.mjs")]
         done = await asyncio.to_thread(
-            subprocess.run, script, env=environment, capture_output=True, text=True, timeout=110, check=False
+            subprocess.run, script, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         await asyncio.to_thread(learned_by_command, offing)

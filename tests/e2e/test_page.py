@@ -13,11 +13,13 @@ import orjson
 import pytest
 
 from tests.api.contract import Contract, Exchange
-from tests.e2e.conftest import Offing
+from tests.e2e.conftest import PATIENCE, Offing
 from tests.e2e.training import database_of, under_way, until_told
 from tests.programs import unavailable
 from tests.wire.policies import Policies, says
 from tests.wire.server import WireServer
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,7 +58,7 @@ def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents
             "OFFING_SHOT": str(tmp_path / "run.png"),
         }
         script = ["node", str(ROOT / "frontend/e2e/run-page.mjs")]
-        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=110)
+        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stdout + done.stderr
         assert (tmp_path / "run.png").stat().st_size > 10_000
     finally:
@@ -64,7 +66,6 @@ def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents
         del os.environ["OFFING_PORT"]
 
 
-@pytest.mark.timeout(600)
 def test_a_newcomer_adds_a_folder_asks_and_follows_up_and_loses_nothing(
     offing: Offing, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +88,7 @@ def test_a_newcomer_adds_a_folder_asks_and_follows_up_and_loses_nothing(
             "OFFING_EXCHANGES": str(tmp_path / "exchanges.json"),
         }
         script = ["node", str(ROOT / "frontend/e2e/newcomer.mjs")]
-        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=500, check=False)
+        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert not (faults := faults_of(tmp_path / "exchanges.json")), "\n".join(faults)
     finally:
@@ -144,7 +145,7 @@ def see_flows(offing: Offing, documents: Path) -> "subprocess.CompletedProcess[s
         "OFFING_CHROMIUM": str(CHROMIUM),
     }
     script = ["node", str(ROOT / "frontend/e2e/flow-tabs.mjs")]
-    return subprocess.run(script, env=environment, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_a_run_that_shows_its_plan_is_answered_by_keyboard_alone(
@@ -165,7 +166,7 @@ def test_a_run_that_shows_its_plan_is_answered_by_keyboard_alone(
             "OFFING_CHROMIUM": str(CHROMIUM),
         }
         script = ["node", str(ROOT / "frontend/e2e/questions.mjs")]
-        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=110)
+        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stdout + done.stderr
     finally:
         offing("down")
@@ -192,7 +193,13 @@ async def test_a_training_job_is_watched_paused_and_cancelled_and_a_version_prom
             script = ["node", str(ROOT / "frontend/e2e/training.mjs")]
             try:
                 done = await asyncio.to_thread(
-                    subprocess.run, script, env=environment, capture_output=True, text=True, timeout=110, check=False
+                    subprocess.run,
+                    script,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=PATIENCE,
+                    check=False,
                 )
                 assert done.returncode == 0, done.stdout + done.stderr
                 assert await told == "pause"

@@ -13,7 +13,6 @@ import { ProblemNote } from "./problem-note";
 export interface Loadable<T> {
   data: T | undefined;
   error: unknown;
-  isPending: boolean;
   /** `idle`: nobody has asked for it, so nothing is waited for. */
   fetchStatus: "fetching" | "paused" | "idle";
   refetch(): unknown;
@@ -80,7 +79,6 @@ export function together<Q extends Record<string, Loadable<unknown>>>(
   return {
     data: complete ? (data as { [K in keyof Q]: DataOf<Q[K]> }) : undefined,
     error: all.find(({ error }) => error)?.error ?? null,
-    isPending: all.some(({ isPending }) => isPending),
     fetchStatus: all.find(({ fetchStatus }) => fetchStatus !== "idle")?.fetchStatus ?? "idle",
     refetch: () => Promise.all(all.filter(({ error }) => error).map((query) => query.refetch())),
   };
