@@ -8,8 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from offing.library import readers as pool
 from offing.library.extraction import Refused
-from offing.library.readers import Readers
+from offing.library.readers import Busy, Readers, fitting
 
 TEXT = b"# Pools\n\nA pool keeps sockets open.\n"
 
@@ -20,11 +21,12 @@ real = child.prepared
 def prepared(name, data):
     if name == "crash": os.abort()
     if name == "hang": time.sleep(60)
+    while name == "spin": pass
     if name == "raise": raise RuntimeError(name)
     if name == "print": print("noise from a library", flush=True)
     if name == "greedy": bytearray(64 * 2**30)
     return real(name, data)
-child.prepared = prepared
+child.prepared, child.CPU_SECONDS = prepared, 1
 child.main()
 """
 
@@ -105,3 +107,33 @@ async def test_many_readers_work_at_once(misbehaving: tuple[str, ...]) -> None:
         results = await asyncio.gather(*(readers.read("hang", b"") for _ in range(2)), return_exceptions=True)
         assert all(isinstance(r, Refused) for r in results)
         assert time.monotonic() - began < 4.8
+
+
+async def test_a_file_that_takes_too_much_processor_time_is_refused_for_that(misbehaving: tuple[str, ...]) -> None:
+    async with Readers(1, command=misbehaving) as readers:
+        with pytest.raises(Refused, match="took more than"):
+            await readers.read("spin", TEXT)
+        assert (await readers.read("fine.md", TEXT)).title == "Pools"
+
+
+async def test_a_document_waits_for_its_turn_no_longer_than_it_may() -> None:
+    async with Readers(1, wait_seconds=0.1) as readers:
+        async with readers.turn(), readers.turn():
+            with pytest.raises(Busy):
+                await readers.read("pools.md", TEXT)
+        assert (await readers.read("pools.md", TEXT)).title == "Pools"
+
+
+async def test_a_reader_that_has_grown_is_replaced_after_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "RETIRED_BYTES", 0)
+    before = set(psutil.Process().children())
+    async with Readers(1) as readers:
+        assert (await readers.read("pools.md", TEXT)).title == "Pools"
+        assert set(psutil.Process().children()) <= before
+        assert (await readers.read("pools.md", TEXT)).title == "Pools"
+
+
+def test_the_readers_of_a_pool_fit_the_machine() -> None:
+    assert 1 <= fitting() <= pool.MAX_READERS
+    memory = psutil.virtual_memory().total
+    assert fitting() == 1 or fitting() * pool.MEMORY <= memory // pool.MEMORY_SHARE
