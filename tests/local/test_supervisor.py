@@ -4,15 +4,20 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+import offing
 from offing.core.errors import Unavailable
 from offing.local.programs import Process
 from offing.local.stack import watch_or_end
 from offing.local.supervisor import Supervisor
+from offing.process_name import process_name
 from tests.local.processes import eventually
 
 TELL_READY = "import os, sys, time; open(os.environ['OFFING_READY_FILE'], 'w').write(str(os.getpid())); "
@@ -27,6 +32,29 @@ def a_process(folder: Path, code: str, *, name: str = "worker", grace: float = 5
         log=folder / f"{name}.log",
         grace_seconds=grace,
     )
+
+
+@contextmanager
+def watching(supervisor: Supervisor) -> Generator[None]:
+    asked = threading.Event()
+    watch = threading.Thread(target=supervisor.watch, args=(asked,))
+    watch.start()
+    try:
+        yield
+    finally:
+        asked.set()
+        watch.join()
+
+
+def is_ready(folder: Path, supervisor: Supervisor, name: str = "worker") -> bool:
+    """Whether the child that runs now has said so."""
+    ready = folder / f"{name}.ready"
+    return ready.exists() and ready.read_text() == str(supervisor.pid(name))
+
+
+def in_service(supervisor: Supervisor, name: str = "worker") -> bool:
+    """Whether the supervisor has seen that it is ready."""
+    return supervisor._running[name].in_service_since is not None  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_program_is_ready_when_it_says_so_itself(tmp_path: Path) -> None:
@@ -61,7 +89,7 @@ def test_a_killed_program_is_started_again(tmp_path: Path) -> None:
 
 def test_a_program_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None:
     said: list[str] = []
-    clock = iter(range(0, 1000, 8))  # eight seconds between ends: within the minute, and no real waiting
+    clock = iter(range(0, 10_000, 50))  # a busy machine: each start and each end take most of a minute
     supervisor = Supervisor(said.append, clock=lambda: float(next(clock)), second_delay=0.01)
     supervisor.start([a_process(tmp_path, TELL_READY + "time.sleep(0.02)")])
     assert supervisor.watch(threading.Event()) is False
@@ -76,10 +104,87 @@ def test_a_command_ends_when_a_program_that_it_needs_is_given_up(tmp_path: Path)
     watch = threading.Thread(target=watch_or_end, args=(supervisor, threading.Event()))
     watch.start()
     with pytest.raises(KeyboardInterrupt):
-        time.sleep(60)
+        time.sleep(100)
     watch.join()
     supervisor.stop()
-    assert said[-1].endswith("for the 6th time within a minute; giving up")
+    assert said[-1].endswith("for the 6th time in a row; giving up")
+
+
+def test_a_program_that_served_for_a_minute_is_started_at_once_when_it_ends(tmp_path: Path) -> None:
+    said: list[str] = []
+    clock = iter(range(0, 10_000, 70))
+    supervisor = Supervisor(said.append, clock=lambda: float(next(clock)))
+    supervisor.start([a_process(tmp_path, TELL_READY + "time.sleep(60)")])
+    with watching(supervisor):
+        for _ in range(8):
+            before = supervisor.pid("worker")
+            psutil.Process(before).kill()
+            assert eventually(lambda: supervisor.pid("worker") != before and in_service(supervisor))  # noqa: B023
+    supervisor.stop()
+    assert all(line.endswith("starting it again") for line in said if "ended" in line)
+
+
+def test_a_program_that_does_not_get_ready_again_keeps_no_other_waiting(tmp_path: Path) -> None:
+    """A worker is killed and hangs in its next start; then another program ends."""
+    again = tmp_path / "again"
+    hangs = f"import os; again = os.path.exists({str(again)!r}); open({str(again)!r}, 'w').close();"
+    hangs += "import time; again and time.sleep(600);" + TELL_READY + "time.sleep(600)"
+    supervisor = Supervisor()
+    supervisor.start([a_process(tmp_path, hangs), a_process(tmp_path, TELL_READY + "time.sleep(600)", name="api")])
+    with watching(supervisor):
+        worker, api = supervisor.pid("worker"), supervisor.pid("api")
+        psutil.Process(worker).kill()
+        assert eventually(lambda: supervisor.pid("worker") != worker)
+        psutil.Process(api).kill()
+        assert eventually(lambda: supervisor.pid("api") != api and is_ready(tmp_path, supervisor, "api"))
+    supervisor.halt()
+    supervisor.stop()
+
+
+def test_a_program_is_started_again_when_the_servers_are_up(tmp_path: Path) -> None:
+    """Both end at once, and the server takes its time."""
+    up, seen = tmp_path / "up", tmp_path / "seen"
+    slow = f"import os, time; os.path.exists({str(up)!r}) and (os.unlink({str(up)!r}), time.sleep(2)); "
+    slow += f"open({str(up)!r}, 'w').close();" + TELL_READY + "time.sleep(600)"
+    looks = f"import os; open({str(seen)!r}, 'a').write(str(os.path.exists({str(up)!r})) + ' ');"
+    looks += TELL_READY + "time.sleep(600)"
+    server = replace(a_process(tmp_path, slow, name="server"), is_server=True)
+    supervisor = Supervisor()
+    supervisor.start([server])
+    supervisor.start([a_process(tmp_path, looks)])
+    worker = supervisor.pid("worker")
+    for name in ("worker", "server"):
+        psutil.Process(supervisor.pid(name)).kill()
+    with watching(supervisor):
+        assert eventually(lambda: supervisor.pid("worker") != worker and is_ready(tmp_path, supervisor))
+    supervisor.stop()
+    assert seen.read_text() == "True True "
+
+
+def test_whoever_needs_to_know_is_told_of_a_child_that_was_killed_and_of_none_that_stopped(tmp_path: Path) -> None:
+    told: list[str] = []
+    nice = "import signal, sys; signal.signal(15, lambda *_: sys.exit());" + TELL_READY + "time.sleep(600)"
+    process = replace(a_process(tmp_path, nice), on_end=told.append)
+    supervisor = Supervisor()
+    supervisor.start([process])
+    killed = supervisor.pid("worker")
+    with watching(supervisor):
+        psutil.Process(killed).kill()
+        assert eventually(lambda: supervisor.pid("worker") != killed and is_ready(tmp_path, supervisor))
+    supervisor.stop()
+    assert told == [process_name(killed, process.nonce)]
+
+
+def test_a_child_learns_the_name_that_its_supervisor_knows_it_by(tmp_path: Path) -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from offing.process_name import own_name; print(own_name());"
+    plain = a_process(tmp_path, "")
+    backend = str(Path(offing.__file__).parents[1])
+    process = replace(plain, argv=(sys.executable, "-c", code + TELL_READY + "time.sleep(600)", backend))
+    supervisor = Supervisor()
+    supervisor.start([process])
+    name = process_name(supervisor.pid("worker"), process.nonce)
+    supervisor.stop()
+    assert (tmp_path / "worker.log").read_text().split() == [name]
 
 
 def test_programs_are_stopped_last_started_first(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from offing.core.step import CallKey
 from offing.core.tool import Effect
 from offing.storage import checkpoint_upgrade, child_runs, intents, runs, steps, training_jobs
 from offing.storage.checkpoints import FencedSaver
-from offing.storage.heartbeat import HeartbeatConnection
+from offing.storage.heartbeat import HeartbeatConnection, release_leases
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Release
@@ -190,9 +190,9 @@ async def test_a_heartbeat_of_anybody_notes_the_gap(pool: Database, app_url: str
 async def test_leases_of_a_process_that_ended_are_released_and_no_others(pool: Database, app_url: str) -> None:
     claim = await claimed(pool, LOCAL_TENANT, term=TERM)
     await swept(pool)
-    assert await runs.release_leases(pool, "another") == 0
+    assert release_leases(app_url, "another") == 0
     assert await runs.claim(pool, claim.fence.run, "other", TERM) is None
-    assert await runs.release_leases(pool, "worker") == 1
+    assert release_leases(app_url, "worker") == 1
     assert await swept(pool) == 1
     after = await runs.claim(pool, claim.fence.run, "other", TERM)
     assert after is not None
@@ -200,7 +200,9 @@ async def test_leases_of_a_process_that_ended_are_released_and_no_others(pool: D
     assert beat(app_url, claim.fence) == 0
 
 
-async def test_a_training_job_is_its_owners_for_one_more_term_after_a_gap(pool: Database, clock: Clock) -> None:
+async def test_a_training_job_is_its_owners_for_one_more_term_after_a_gap(
+    pool: Database, app_url: str, clock: Clock
+) -> None:
     job = await a_job(pool)
     held = await training_jobs.claim(pool, job.id, "me", TERM)
     assert held is not None
@@ -208,5 +210,5 @@ async def test_a_training_job_is_its_owners_for_one_more_term_after_a_gap(pool: 
     assert await training_jobs.claim(pool, job.id, "other", TERM) is None
     async with pool.transaction(LOCAL_TENANT) as connection:
         assert await training_jobs.hold(connection, held, TERM) is None
-    assert await runs.release_leases(pool, "me") == 1
+    assert release_leases(app_url, "me") == 1
     assert await training_jobs.claim(pool, job.id, "other", TERM) is not None

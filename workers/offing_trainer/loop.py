@@ -38,7 +38,7 @@ Mode = Literal["sampled", "greedy"]
 MODES: tuple[Mode, ...] = ("sampled", "greedy")
 
 TRIES = 6
-"""Of a loop whose servers go away, as often as each of them is started again within a minute."""
+"""Of a loop whose servers go away, as often as each of them is started again in a row."""
 
 PAUSE_SECONDS = 1.0
 """Before it is begun again."""

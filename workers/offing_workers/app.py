@@ -9,10 +9,13 @@ and in which order, is in Postgres.
 
 import gc
 import logging
+import os
 import sys
+import threading
 import warnings
 from typing import Any
 
+import structlog
 from celery import Celery
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready, worker_shutdown, worker_shutting_down
@@ -22,10 +25,18 @@ from offing.bus.wake import ADVANCE, QUEUE, broker_url, transport_options
 from offing.settings import Settings, app_address, load_settings, redis_address
 from offing.telemetry.logs import setup_logs
 from offing.telemetry.tracing import setup_tracing
-from offing_workers.process import WorkerProcess
+from offing_workers.process import GRACE, WorkerProcess
 from offing_workers.ready import tell_ready
 
 process: WorkerProcess | None = None
+
+log = structlog.get_logger()
+
+EXIT_SECONDS = GRACE + 5.0
+"""From the request to stop until the process has ended: calls in flight have their grace, all else the remainder."""
+
+EXIT_CODE = 70
+"""Of a process that did not close in time; EX_SOFTWARE of sysexits."""
 
 THREADS = 2
 """For messages, each of which is done in an instant. Runs are advanced elsewhere."""
@@ -94,7 +105,21 @@ def _ready(**_: Any) -> None:
 @worker_shutting_down.connect
 def _drain(**_: Any) -> None:
     if process is not None:
+        end_within(EXIT_SECONDS)
         process.drain()
+
+
+def end_within(seconds: float) -> None:
+    """End this process after that time whatever still hangs: a slice that waits for Postgres, or a client that is being
+    closed. What it had claimed, others take over as after a kill."""
+
+    def end() -> None:
+        log.error("not closed in time; ending hard", seconds=seconds)
+        os._exit(EXIT_CODE)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
 
 
 @worker_shutdown.connect

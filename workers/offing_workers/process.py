@@ -5,9 +5,7 @@ that does jobs which learn, and the listener for nudges.
 """
 
 import asyncio
-import os
 import random
-import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -25,6 +23,7 @@ from offing.bus.queue_channel import QueueChannel
 from offing.bus.wake import CeleryWake
 from offing.core.errors import Fenced, Unavailable
 from offing.core.run import Fence
+from offing.process_name import own_name
 from offing.sdk import Graph
 from offing.services import child_runs
 from offing.services.reach import opened
@@ -63,7 +62,7 @@ class WorkerProcess:
     def __init__(self, settings: Settings, graphs: Mapping[str, Graph], database_url: str, redis_url: str) -> None:
         self._settings, self._graphs = settings, graphs
         self._database_url, self._redis_url = database_url, redis_url
-        self._name = f"{socket.gethostname()}:{os.getpid()}:{random.randrange(1 << 32):08x}"
+        self._name = own_name()
         self._holds: dict[UUID, Hold] = {}
         room = slots(settings.worker_concurrency, settings.interactive_slots)
         self._dispatcher = Dispatcher(room, self._claim_next, self._advance, self._broadcast)

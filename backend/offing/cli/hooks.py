@@ -1,6 +1,7 @@
 """What the local stack needs from the rooms above it: migrations and login links. Wired here and nowhere else."""
 
 import asyncio
+from contextlib import suppress
 
 from offing.local.servers import Servers
 from offing.local.stack import Hooks
@@ -8,7 +9,7 @@ from offing.resources import migrations_dir
 
 
 def hooks() -> Hooks:
-    return Hooks(migrate=migrate, login_link=login_link)
+    return Hooks(migrate=migrate, login_link=login_link, release_leases=release_leases)
 
 
 def migrate(servers: Servers) -> tuple[str, ...]:
@@ -18,6 +19,15 @@ def migrate(servers: Servers) -> tuple[str, ...]:
     return apply(
         servers.owner_url, folder=migrations_dir(), app_role=servers.app_role, app_password=servers.app_password
     )
+
+
+def release_leases(servers: Servers, process: str) -> None:
+    """Have others take over at once what a process had claimed that has ended. Without Postgres its leases lapse."""
+    from offing.core.errors import Unavailable
+    from offing.storage.heartbeat import release_leases as release
+
+    with suppress(Unavailable):
+        release(servers.app_url, process)
 
 
 def login_link(servers: Servers, page: str) -> str:

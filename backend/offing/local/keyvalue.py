@@ -40,6 +40,7 @@ class KeyValue:
     """The server of one home. `durable` off keeps nothing on disk, for tests."""
 
     name = "valkey"
+    is_server = True
     grace_seconds = 5.0
 
     def __init__(self, paths: Layout, *, durable: bool = True) -> None:
@@ -86,6 +87,9 @@ class KeyValue:
         self._data.mkdir(mode=0o700)
         self._emptied = True
         return "it cannot read its data; starting it empty, which loses nothing"
+
+    def ended(self, child: Child) -> None:
+        """Nothing is to be done: its next start recovers."""
 
     def why_not(self) -> str:
         """The end of the server's log, for an error message."""

@@ -118,6 +118,7 @@ class Postgres:
     """The server of one home. `durable` off is for tests alone: a crash of the machine may then lose everything."""
 
     name = "postgres"
+    is_server = True
     grace_seconds = 20.0
 
     def __init__(self, paths: Layout, *, durable: bool = True) -> None:
@@ -175,6 +176,9 @@ class Postgres:
     def recover(self) -> str | None:
         """Nothing can be tried on a database that does not start: its data is never touched."""
         return None
+
+    def ended(self, child: Child) -> None:
+        """Nothing is to be done: its next start recovers."""
 
     def why_not(self) -> str:
         """The end of the server's log, for an error message."""

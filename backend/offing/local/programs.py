@@ -3,6 +3,7 @@
 `Postgres` and `KeyValue` are the others. It does not know which processes there are; those come in as values.
 """
 
+import secrets
 import subprocess
 import sys
 import threading
@@ -13,9 +14,13 @@ from typing import Protocol
 
 from offing.local.datadir import log_tail, open_log
 from offing.local.processes import Child, spawn
+from offing.process_name import NONCE_VARIABLE, process_name
 
 Echo = Callable[[str, str], None]
 """Receives a program's name and one line that it wrote."""
+
+OnEnd = Callable[[str], object] | None
+"""Receives the `process_name` of a child that has ended. None: nobody needs to know."""
 
 
 class Program(Protocol):
@@ -27,6 +32,11 @@ class Program(Protocol):
     @property
     def grace_seconds(self) -> float:
         """How long it may take to stop by itself."""
+        ...
+
+    @property
+    def is_server(self) -> bool:
+        """Whether the others need it to be up."""
         ...
 
     def prepare(self) -> None:
@@ -47,6 +57,10 @@ class Program(Protocol):
         """What it wrote last, for an error message."""
         ...
 
+    def ended(self, child: Child) -> None:
+        """`child` is gone, and did not end as it was asked to. Never raises, and takes seconds at most."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Process:
@@ -63,12 +77,18 @@ class Process:
     answers: Callable[[], bool] = lambda: True
     """A further check, such as a request to its port."""
     grace_seconds: float = 25.0
+    on_end: OnEnd = None
+    """Told of a child that ended otherwise than it was asked to."""
+    nonce: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Part of the names of its children, so that no other process has the name of one."""
+    is_server: bool = False
 
     def prepare(self) -> None:
         self.ready_file.unlink(missing_ok=True)
 
     def start(self) -> Child:
         env = {**self.env, "OFFING_READY_FILE": str(self.ready_file), "PYTHONUNBUFFERED": "1"}
+        env[NONCE_VARIABLE] = self.nonce
         if self.echo is None:
             with open_log(self.log) as log:
                 return spawn(self.name, self.argv, env=env, output=log)
@@ -85,6 +105,10 @@ class Process:
 
     def recover(self) -> str | None:
         return None
+
+    def ended(self, child: Child) -> None:
+        if self.on_end is not None:
+            self.on_end(process_name(child.pid, self.nonce))
 
     def why_not(self) -> str:
         return log_tail(self.log) if self.echo is None else "See what it wrote above."

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import FrameType
 
 from offing.core.errors import Conflict, Unavailable
@@ -18,7 +19,7 @@ from offing.local.datadir import Door, Layout, Lock, Note, prepare, read_note, w
 from offing.local.environment import application_environment
 from offing.local.page import free_port, healthy, page_url
 from offing.local.policy import engines, with_engine
-from offing.local.programs import Echo, Process, module
+from offing.local.programs import Echo, OnEnd, Process, module
 from offing.local.servers import Guest, Servers, addresses, running_servers, take_part, wait_for_guests
 from offing.local.supervisor import Say, Supervisor, silent
 from offing.local.training import trainers
@@ -42,6 +43,8 @@ class Hooks:
     """Brings the database to this version, as the owner."""
     login_link: Callable[[Servers, str], str]
     """A one-time link into the page at the given address."""
+    release_leases: Callable[[Servers, str], object]
+    """Has others take over what the process of that name had claimed, which has ended."""
 
 
 def up(settings: Settings, hooks: Hooks, *, say: Say, echo: Echo) -> int:
@@ -86,14 +89,17 @@ def _run(
             servers = addresses(settings, paths)
             say("applying migrations")
             hooks.migrate(servers)
-            ours = [api(settings, paths, servers, echo), worker(settings, paths, servers, echo)]
+            released = partial(hooks.release_leases, servers)
+            first = worker(settings, paths, servers, echo, on_end=released)
+            ours = [api(settings, paths, servers, echo), first]
             ours += engines(settings, paths, child_environment(settings, servers), echo, ENGINE)
             supervisor.start(ours)
             write_note(paths, replace(note, programs=supervisor.names))
             say(f"Offing is ready. Open {hooks.login_link(servers, page)}")
             say("Ctrl-C stops everything.")
-            later = further_workers(settings, paths, servers, echo)
-            supervisor.begin([*later, *trainers(paths, child_environment(settings, servers), echo)])
+            later = further_workers(settings, paths, servers, echo, released)
+            environment = child_environment(settings, servers)
+            supervisor.begin([*later, *trainers(paths, environment, echo, released)])
             write_note(paths, replace(note, programs=supervisor.names))
             return 0 if supervisor.watch(asked) else 1
     except Unavailable:
@@ -186,7 +192,8 @@ def _with_workers(
     try:
         settings = with_engine(settings, paths, name := f"{ENGINE}-{os.getpid()}")
         names = [f"worker-{os.getpid()}" + (f"-{n}" if n else "") for n in range(workers)]
-        ours = [worker(settings, paths, servers, None, name=name) for name in names]
+        released = partial(hooks.release_leases, servers)
+        ours = [worker(settings, paths, servers, None, name, released) for name in names]
         supervisor.start(ours + engines(settings, paths, child_environment(settings, servers), None, name))
         watch.start()
         yield servers
@@ -219,8 +226,10 @@ def api(settings: Settings, paths: Layout, servers: Servers, echo: Echo | None) 
     )
 
 
-def worker(settings: Settings, paths: Layout, servers: Servers, echo: Echo | None, name: str = "worker") -> Process:
-    """One worker; it may take 25 s to hand back the slices it has begun."""
+def worker(
+    settings: Settings, paths: Layout, servers: Servers, echo: Echo | None, name: str = "worker", on_end: OnEnd = None
+) -> Process:
+    """One worker. It hands back the slices it has begun, and ends by itself within 25 s whatever hangs."""
     return Process(
         name=name,
         argv=module("offing_workers"),
@@ -228,6 +237,8 @@ def worker(settings: Settings, paths: Layout, servers: Servers, echo: Echo | Non
         ready_file=paths.run / f"{name}.ready",
         log=paths.logs / "worker.log",
         echo=echo,
+        grace_seconds=30.0,
+        on_end=on_end,
     )
 
 
@@ -236,10 +247,12 @@ def worker_processes(settings: Settings) -> int:
     return settings.workers or min(os.cpu_count() or 1, MOST_WORKERS)
 
 
-def further_workers(settings: Settings, paths: Layout, servers: Servers, echo: Echo | None) -> list[Process]:
+def further_workers(
+    settings: Settings, paths: Layout, servers: Servers, echo: Echo | None, on_end: OnEnd
+) -> list[Process]:
     """All but the first, which alone the page waits for."""
     names = [f"worker-{n}" for n in range(2, worker_processes(settings) + 1)]
-    return [worker(settings, paths, servers, echo, name) for name in names]
+    return [worker(settings, paths, servers, echo, name, on_end) for name in names]
 
 
 def child_environment(settings: Settings, servers: Servers) -> dict[str, str]:

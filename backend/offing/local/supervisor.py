@@ -15,7 +15,13 @@ from offing.local.programs import Program
 START_SECONDS = 120.0
 """How long a program may take to recover and answer."""
 
-RESTARTS_A_MINUTE = 5
+MAX_RESTARTS = 5
+"""In a row, without `SERVICE_SECONDS` of service between them."""
+
+SERVICE_SECONDS = 60.0
+"""After which a program that was ready is taken to work."""
+
+POLL_SECONDS = 0.05
 
 Say = Callable[[str], None]
 """Receives one line about what is being done, for a person."""
@@ -25,23 +31,29 @@ def silent(_: str) -> None:
     """Says nothing."""
 
 
-def restart_delay(ends: Sequence[float], now: float, second: float = 0.5) -> float | None:
-    """Seconds to wait before the next start of a program that ended at the times `ends`, the last one included.
+def restart_delay(ends: int, second: float = 0.5) -> float | None:
+    """Seconds to wait before the next start of a program that has ended `ends` times in a row.
 
-    None: it ended too often within a minute to try again. The first start after an end is at once, the one after
-    `second` seconds, and each further one after twice as long, 10 s at most.
+    None: too often to try again. The first start after an end is at once, the one after `second` seconds, and each
+    further one after twice as long, 10 s at most. How long a start takes does not count: a program that never gets
+    ready on a busy machine is given up like any other.
     """
-    recent = [t for t in ends if now - t < 60]
-    if len(recent) > RESTARTS_A_MINUTE:
+    if ends > MAX_RESTARTS:
         return None
-    return 0.0 if len(recent) <= 1 else min(second * 2 ** (len(recent) - 2), 10.0)
+    return 0.0 if ends <= 1 else min(second * 2 ** (ends - 2), 10.0)
 
 
 @dataclass(slots=True)
 class _Running:
     program: Program
     child: Child
-    ends: list[float] = field(default_factory=list[float])
+    in_service_since: float | None
+    """None: it is being started again, and has not been ready since."""
+    ends: int = 0
+    """In a row, without much service between them."""
+    reviving: threading.Thread | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held while the child is exchanged."""
 
 
 class Supervisor:
@@ -52,7 +64,8 @@ class Supervisor:
     ) -> None:
         self._say, self._clock, self._second_delay = say, clock, second_delay
         self._running: dict[str, _Running] = {}
-        self._halting = threading.Event()
+        self._halting, self._stopping, self._given_up = threading.Event(), threading.Event(), threading.Event()
+        self._failure: BaseException | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,20 +86,31 @@ class Supervisor:
         for program in programs:
             self._say(f"starting {program.name}")
             program.prepare()
-            self._running[program.name] = _Running(program, program.start())
+            self._running[program.name] = _Running(program, program.start(), self._clock())
 
     def restart(self, name: str) -> None:
         """Stops `name` if it still runs, starts it, and returns when it answers."""
         running = self._running[name]
-        running.child.stop(running.program.grace_seconds)
-        self._again(running)
+        with running.lock:
+            running.child.stop(running.program.grace_seconds)
+            self._again(running)
 
     def watch(self, asked: threading.Event) -> bool:
-        """Starts again what ends, until `asked` is set: True. False: something ended too often, and was given up."""
+        """Starts again what ends, until `asked` is set: True. False: something ended too often, and was given up.
+
+        Each program is started again on a thread of its own, so that none waits until another is ready; servers go
+        first, since the others need them.
+        """
         while not asked.wait(0.2):
+            if self._failure is not None:
+                raise self._failure
+            if self._given_up.is_set():
+                return False
             for running in list(self._running.values()):
-                if not running.child.alive() and not self._revive(running, asked):
-                    return asked.is_set()
+                if running.reviving is None and not running.child.alive():
+                    name = f"offing-revive-{running.program.name}"
+                    running.reviving = threading.Thread(target=self._revive, args=(running, asked), name=name)
+                    running.reviving.start()
         return True
 
     def halt(self) -> None:
@@ -100,32 +124,77 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stops everything, last started first. Each is asked, then has its grace, then is killed."""
+        self._stopping.set()
+        for running in self._running.values():
+            if (reviving := running.reviving) is not None:
+                reviving.join()
         for name, running in reversed(self._running.items()):
             if running.child.alive():
                 self._say(f"stopping {name}")
             if not running.child.stop(running.program.grace_seconds):
                 self._say(f"{name} did not stop within {running.program.grace_seconds:g} s and was killed")
+            self._note_end(running)
         self._running.clear()
+        self._stopping.clear()
 
-    def _revive(self, running: _Running, asked: threading.Event) -> bool:
+    def _revive(self, running: _Running, asked: threading.Event) -> None:
+        """Starts a program again that has ended; on a thread of its own."""
+        try:
+            with running.lock:
+                if not running.child.alive():  # else it was restarted on purpose meanwhile
+                    self._start_again(running, asked)
+        except BaseException as error:  # whatever it is, whoever watches must hear of it
+            self._failure = error
+        finally:
+            running.reviving = None
+
+    def _start_again(self, running: _Running, asked: threading.Event) -> None:
         name, now = running.program.name, self._clock()
-        running.ends.append(now)
-        delay = restart_delay(running.ends, now, self._second_delay)
+        since = running.in_service_since
+        running.ends = 1 if since is not None and now - since >= SERVICE_SECONDS else running.ends + 1
+        delay = restart_delay(running.ends, self._second_delay)
         ended = f"{name} ended ({_ending(running.child)})"
         if delay is None:
-            self._say(f"{ended} for the {RESTARTS_A_MINUTE + 1}th time within a minute; giving up")
-            return False
+            self._say(f"{ended} for the {running.ends}th time in a row; giving up")
+            self._given_up.set()
+            return
         self._say(f"{ended}; starting it again" + (f" in {delay:g} s" if delay else ""))
-        if asked.wait(delay):
-            return True
+        if not self._pause(asked, lambda: self._clear_for(running.program), delay):
+            return
+        self._note_end(running)
         try:
             self._again(running)
         except Unavailable as error:
             self._say(str(error))  # it has ended once more, which the next round counts
-        return True
+
+    def _pause(self, asked: threading.Event, clear: Callable[[], bool], seconds: float) -> bool:
+        """Waits for so long, and until `clear`. False: there is nothing to wait for any more."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until or not clear():
+            if self._given_up.is_set() or self._ending_all or asked.wait(POLL_SECONDS):
+                return False
+        return not self._ending_all
+
+    def _clear_for(self, program: Program) -> bool:
+        """Whether all servers are up, which are all that a program needs; a server needs none."""
+        return program.is_server or all(
+            running.child.alive() and running.reviving is None
+            for running in list(self._running.values())
+            if running.program.is_server
+        )
+
+    @property
+    def _ending_all(self) -> bool:
+        return self._halting.is_set() or self._stopping.is_set()
+
+    def _note_end(self, running: _Running) -> None:
+        """Tell the program of a child that ended otherwise than it should."""
+        if running.child.process.returncode:
+            running.program.ended(running.child)
 
     def _again(self, running: _Running) -> None:
         running.program.prepare()
+        running.in_service_since = None
         running.child = running.program.start()
         self._await(running)
 
@@ -133,12 +202,13 @@ class Supervisor:
         program, child = running.program, running.child
         if wait_until(
             lambda: program.ready(child),
-            alive=lambda: child.alive() and not self._halting.is_set(),
+            alive=lambda: child.alive() and not self._ending_all,
             timeout_seconds=START_SECONDS,
         ):
+            running.in_service_since = self._clock()
             return
         child.stop(program.grace_seconds)
-        attempt = None if self._halting.is_set() else program.recover()
+        attempt = None if self._ending_all else program.recover()
         if attempt is None:
             raise Unavailable(f"{program.name} did not start. {program.why_not()}")
         self._say(f"{program.name}: {attempt}")

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 from offing.local.datadir import Layout
 from offing.local.environment import compute_environment
-from offing.local.programs import Echo, Process, module
+from offing.local.programs import Echo, OnEnd, Process, module
 
 NEEDED = ("torch", "transformers", "numpy")
 
@@ -16,7 +16,7 @@ GRACE_SECONDS = 20.0
 """A job that is cut short goes on from its last step in the next process."""
 
 
-def trainers(paths: Layout, environment: Mapping[str, str], echo: Echo | None) -> list[Process]:
+def trainers(paths: Layout, environment: Mapping[str, str], echo: Echo | None, on_end: OnEnd = None) -> list[Process]:
     """The process that runs queued jobs; none where it could not, and jobs then wait and say why."""
     if any(find_spec(name) is None for name in NEEDED):
         return []
@@ -29,5 +29,6 @@ def trainers(paths: Layout, environment: Mapping[str, str], echo: Echo | None) -
             log=paths.logs / "trainer.log",
             echo=echo,
             grace_seconds=GRACE_SECONDS,
+            on_end=on_end,
         )
     ]

@@ -1,4 +1,4 @@
-"""The heartbeat's own connection, apart from the pool, so that a busy pool never costs a lease."""
+"""Leases over a connection of their own, apart from the pool, so that a busy pool never costs one."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,24 @@ from offing.core.errors import Unavailable
 from offing.core.run import Fence
 from offing.storage.pool import KEEPALIVE
 from offing.storage.runs import HEARTBEAT, Wish, wish_of
+
+RELEASE_LEASES = "select app.release_leases(%s)"
+
+OPTIONS = "-c statement_timeout=3000 -c search_path=app"
+
+
+def release_leases(url: str, worker: str) -> int:
+    """Let the runs and jobs of a process that has ended be claimed at once. How many they are.
+
+    Only for a process that is known to be gone: one that lives would lose them to others. Raises Unavailable.
+    """
+    try:
+        with psycopg.connect(url, autocommit=True, options=OPTIONS, **KEEPALIVE) as connection:
+            row = connection.execute(RELEASE_LEASES, (worker,)).fetchone()
+    except psycopg.OperationalError as error:
+        raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
+    assert row is not None
+    return row[0]
 
 
 class HeartbeatConnection:
@@ -37,6 +55,5 @@ class HeartbeatConnection:
 
     def _connected(self) -> psycopg.Connection:
         if self._connection is None:
-            options = "-c statement_timeout=3000 -c search_path=app"
-            self._connection = psycopg.connect(self._url, autocommit=True, options=options, **KEEPALIVE)
+            self._connection = psycopg.connect(self._url, autocommit=True, options=OPTIONS, **KEEPALIVE)
         return self._connection

@@ -68,8 +68,6 @@ WATCH = "select app.watch_leases('run', %s)"
 
 SWEEP = "select app.sweep_runs(%s, %s, %s)"
 
-RELEASE_LEASES = "select app.release_leases(%s)"
-
 REOPEN = """
     update run set epoch = epoch + 1, lease_until = clock_timestamp() + %s::interval
      where id = %s and fence = %s and status = 'running' returning epoch
@@ -318,12 +316,6 @@ async def sweep(database: Database, forgotten_after: float, term: float, most: i
     await database.platform(WATCH, (f"{term} seconds",))
     rows = await database.platform(SWEEP, (f"{forgotten_after} seconds", f"{term} seconds", most))
     return [run for (run,) in rows]
-
-
-async def release_leases(database: Database, worker: str) -> int:
-    """Let runs and jobs of a process be claimed at once, once it is known to have ended. How many they are."""
-    ((count,),) = await database.platform(RELEASE_LEASES, (worker,))
-    return count
 
 
 async def reopen(connection: Connection, fence: Fence, term: float) -> Fence:

@@ -4,13 +4,13 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
 from offing.core.errors import Fenced, Unavailable
+from offing.process_name import own_name
 from offing.services import promotion
 from offing.storage import policy_versions, training_jobs
 from offing.storage.pool import Database
@@ -27,14 +27,10 @@ CANARY_SECONDS = 5.0
 """Between looks at how canaries do."""
 
 
-def worker_name() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
 async def run_one(room: Room, job: UUID | None) -> JobRow | None:
     """Claim a job, and advance it to its end, a pause or a failure. `job` None: the oldest that waits. None: there is
     none."""
-    held = await training_jobs.claim(room.database, job, worker_name(), room.term)
+    held = await training_jobs.claim(room.database, job, own_name(), room.term)
     return None if held is None else await run_job(room, held)
 
 
