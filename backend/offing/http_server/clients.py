@@ -6,8 +6,7 @@ not said what it wants rather than turn new ones away.
 
 import logging
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +14,10 @@ log = logging.getLogger("offing.http")
 
 LOG_SECONDS = 60.0
 """The least time between two log lines of one kind: a flood of connections is no flood of lines."""
+
+
+YOUNG_SECONDS = 1.0
+"""A connection is not closed for another one before so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +53,27 @@ class Clients:
         self.limits = limits
         self._clock = clock
         self._open: set[Connection] = set()
-        self._half_open: dict[str, OrderedDict[Connection, None]] = {}
+        self._half_open: dict[str, dict[Connection, float]] = {}
         self._reported: dict[str, tuple[float, int]] = {}
 
     def admit(self, connection: Connection) -> bool:
-        """Count a connection. False: there are as many as are allowed."""
-        if len(self._open) >= self.limits.connections:
+        """Count a connection. False: there are as many as are allowed, and none could be closed for it."""
+        if len(self._open) >= self.limits.connections and not self._close_one(self._waiting()):
             self.report(f"refused: {self.limits.connections} connections are open, the maximum", connection.address)
             return False
         self._open.add(connection)
         return True
+
+    def _waiting(self) -> list[Connection]:
+        """Connections of all addresses that have had the time to send a request and have not, the oldest first."""
+        return [one for of_address in self._half_open.values() for one in self._old(of_address)]
+
+    def _old(self, of_address: Mapping[Connection, float]) -> list[Connection]:
+        # Many are accepted at once before the first is read: the young ones have had no chance.
+        return [one for one, since in of_address.items() if self._clock() - since >= YOUNG_SECONDS]
+
+    def _close_one(self, candidates: Sequence[Connection]) -> bool:
+        return any(one.close_idle() for one in candidates)
 
     def leave(self, connection: Connection) -> None:
         """Forget a connection."""
@@ -68,13 +82,12 @@ class Clients:
 
     def began(self, connection: Connection) -> bool:
         """Note that a request has begun to arrive. False: its address has too many, and none could be closed."""
-        of_address = self._half_open.setdefault(connection.address, OrderedDict())
-        if connection not in of_address and len(of_address) >= self.limits.half_open:
+        waiting = self._old(self._half_open.get(connection.address, {}))
+        if len(waiting) >= self.limits.half_open and connection not in waiting:
             self.report(f"closed: {self.limits.half_open} unfinished requests of one address", connection.address)
-            if not any(oldest.close_idle() for oldest in list(of_address)):
+            if not self._close_one(waiting):
                 return False
-        of_address = self._half_open.setdefault(connection.address, OrderedDict())
-        of_address[connection] = None
+        self._half_open.setdefault(connection.address, {})[connection] = self._clock()
         return True
 
     def completed(self, connection: Connection) -> None:
