@@ -23,7 +23,6 @@ from offing.cli.loop import loop_room
 from offing.local.datadir import layout
 from offing.local.policy import with_engine
 from offing.local.servers import Servers
-from offing.local.stack import ENGINE
 from offing.settings import load_settings
 from offing.storage import training_jobs
 from offing.storage.migrate import LOCAL_TENANT
@@ -91,7 +90,7 @@ async def _measured(servers: Servers) -> list[Figure]:
     from offing_trainer.loop_config import loop_config
 
     settings, heard = load_settings(None), Heard()
-    settings = with_engine(settings, layout(settings.home), f"{ENGINE}-{os.getpid()}")
+    settings = with_engine(settings, layout(settings.home))
     async with Database(servers.app_url, most=4) as database, BusHints(servers.redis_url) as hints:
         await closed_loop(
             loop_room(database, hints, settings, say=lambda _: None, told=heard.told), loop_config(_short())

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -270,6 +271,6 @@ def _of_versions(ask: Ask) -> list[str]:
 
 
 def _left_over(home: Home) -> list[str]:
-    there = sorted(path.name for path in home.policies.iterdir())
+    there = sorted(re.sub(r"^(\.start-.*)-[0-9a-f]{16}$", r"\1", path.name) for path in home.policies.iterdir())
     wanted = [".start-planner-0", *(f"planner@{n}" for n in range(2, 3 + STEPS))]
     return [] if there == wanted else [f"the folder of policies holds {there}"]

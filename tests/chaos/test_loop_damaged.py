@@ -1,7 +1,6 @@
 """What a closed loop makes is looked at before anybody relies on it: a damaged candidate, a canary that does worse."""
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -18,7 +17,7 @@ from offing.local.datadir import layout
 from offing.local.policy import with_engine
 from offing.local.processes import spawn
 from offing.local.servers import Servers
-from offing.local.stack import ENGINE, child_environment, working_stack
+from offing.local.stack import child_environment, working_stack
 from offing.services import policies, promotion, tasks
 from offing.services.rollouts import BatchRequest
 from offing.services.tasks import Drawn
@@ -68,7 +67,7 @@ async def test_a_canary_that_does_worse_is_taken_back_by_the_trainer(
     for name, value in SHORT.items():
         monkeypatch.setenv(name, value)
     settings = ended.settings.model_copy(update={"policies": ended.policies})
-    engine = with_engine(settings, layout(settings.home), f"{ENGINE}-{os.getpid()}")
+    engine = with_engine(settings, layout(settings.home))
     with working_stack(settings, hooks()) as servers, trainer(child_environment(engine, servers)):
         async with at_work(servers, engine) as room:
             database = room.collector.database

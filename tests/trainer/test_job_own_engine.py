@@ -50,26 +50,26 @@ async def no_sleep(_seconds: float) -> None:
 async def test_an_engine_that_loads_the_version_by_itself_is_waited_for() -> None:
     loads = Loads(busy=3)
     async with WireServer(loads) as server:
-        await OurEngine(Destination(server.url), no_sleep)(version(1))
+        await OurEngine(Destination(server.url), sleep=no_sleep)(version(1))
     assert loads.story == ["load_policy planner@1"] * 4
 
 
 async def test_other_weights_under_the_name_are_refused() -> None:
     async with WireServer(Loads(weights="x")) as server:
         with pytest.raises(Conflict, match="another weights as planner@1"):
-            await OurEngine(Destination(server.url), no_sleep)(version(1))
+            await OurEngine(Destination(server.url), sleep=no_sleep)(version(1))
 
 
 async def test_files_that_the_engine_finds_damaged_are_no_reason_to_ask_again() -> None:
     async with WireServer(loads := Loads(damaged=True)) as server:
         with pytest.raises(Conflict, match=r"planner@1 is damaged: model\.safetensors is missing"):
-            await OurEngine(Destination(server.url), no_sleep)(version(1))
+            await OurEngine(Destination(server.url), sleep=no_sleep)(version(1))
     assert loads.story == ["load_policy planner@1"]
 
 
 async def test_an_engine_that_was_started_anew_is_told_of_the_version_again() -> None:
     async with WireServer(loads := Loads()) as server:
-        engine = OurEngine(Destination(server.url), no_sleep)
+        engine = OurEngine(Destination(server.url), sleep=no_sleep)
         await engine(version(1))
         loads.there.clear()
         await engine(version(1))
@@ -80,7 +80,7 @@ async def test_an_engine_that_was_started_anew_is_told_of_the_version_again() ->
 async def test_the_last_two_versions_stay_loaded() -> None:
     loads = Loads()
     async with WireServer(loads) as server:
-        engine = OurEngine(Destination(server.url), no_sleep)
+        engine = OurEngine(Destination(server.url), sleep=no_sleep)
         for number in (1, 2, 2, 3):
             await engine(version(number))
     assert loads.story == [
@@ -88,7 +88,24 @@ async def test_the_last_two_versions_stay_loaded() -> None:
     ]  # fmt: skip
 
 
+async def test_a_version_that_somebody_s_run_was_promised_stays_until_it_was_done() -> None:
+    loads, promised = Loads(), {"planner@1"}
+
+    async def needed(label: str) -> bool:
+        return label in promised
+
+    async with WireServer(loads) as server:
+        engine = OurEngine(Destination(server.url), needed, no_sleep)
+        for number in (1, 2, 3, 4):
+            await engine(version(number))
+        kept = list(loads.story)
+        promised.clear()
+        await engine(version(5))
+    assert [one for one in kept if one.startswith("unload")] == ["unload_policy planner@2"]
+    assert loads.story[-2:] == ["unload_policy planner@1", "unload_policy planner@3"]
+
+
 async def test_an_engine_that_stays_busy_ends_in_an_error_that_says_so() -> None:
     async with WireServer(Loads(busy=10_000)) as server:
         with pytest.raises(Unavailable, match="being loaded or unloaded"):
-            await OurEngine(Destination(server.url), no_sleep)(version(1))
+            await OurEngine(Destination(server.url), sleep=no_sleep)(version(1))

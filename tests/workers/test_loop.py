@@ -148,6 +148,34 @@ async def test_a_loop_that_was_lost_between_collecting_and_training_uses_the_bat
     assert batches == sql("select count(*) from app.batch where name = 'planner step 1'") == [(1,)]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"start": {**SMALL["start"], "demonstrations": 25}}, {"collect": {**SMALL["collect"], "turns": 2}}],
+    ids=["other demonstrations", "other turns"],
+)
+async def test_a_loop_with_another_setting_makes_what_it_needs_anew_and_the_same_loop_goes_on(
+    room: LoopRoom, sql: Sql, change: dict[str, Any]
+) -> None:
+    async def lost(_job: UUID) -> JobRow:
+        raise Lost
+
+    broken, batches = replace(room, run=lost), "select count(*) from app.batch where name = 'demonstrations'"
+    for config, made in ((SMALL, 1), (SMALL, 1), (SMALL | change, 2), (SMALL, 2), (SMALL | change, 2)):
+        with pytest.raises(Lost):
+            await closed_loop(broken, loop_config(config))
+        assert sql(batches) == [(made,)]
+
+
+async def test_a_start_of_another_size_is_made_anew(room: LoopRoom, sql: Sql) -> None:
+    async def lost(_job: UUID) -> JobRow:
+        raise Lost
+
+    for size in ("tiny", "small", "tiny"):
+        with pytest.raises(Lost):
+            await closed_loop(replace(room, run=lost), loop_config(SMALL | {"start": {**SMALL["start"], "size": size}}))
+    assert sql("select count(*) from app.policy_version") == [(2,)]
+
+
 async def _run(room: LoopRoom, job: UUID, collect: Any) -> JobRow:
     jobs = Room(room.collector.database, room.policies.parent, room.policies, begin, collect=collect)
     done = await run_one(jobs, job)

@@ -6,7 +6,7 @@ loop that was cut short goes on where it was. Knows no algorithm, no table and n
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -169,7 +169,8 @@ async def _started(room: LoopRoom, config: LoopConfig) -> VersionRow:
 
 async def _blank(room: LoopRoom, config: LoopConfig) -> VersionRow:
     """A version with random weights. The same seed gives the same, and so it is registered once."""
-    folder = room.policies / f".start-{config.name}-{config.seed}"
+    shape = _digest(f"{config.start.words}/{config.start.size}")
+    folder = room.policies / f".start-{config.name}-{config.seed}-{shape}"
     if not folder.exists():
         await asyncio.to_thread(room.make, folder, config.start, config.seed)
     weights, tokenizer, template = await asyncio.to_thread(room.hashes, folder)
@@ -302,9 +303,18 @@ async def _batch(
         seed=config.seed,
         tags=tags,
         name=what,
-        idempotency_key=f"{config.name}/{config.seed}/{what}",
     )
+    request = replace(request, idempotency_key=_batch_key(config, what, request))
     return (await collector.made(room.tenant, request)).batch.id
+
+
+def _batch_key(config: LoopConfig, what: str, request: BatchRequest) -> str:
+    """Of all that shapes the batch: the same loop goes on with it, and one with another setting makes its own."""
+    return f"{config.name}/{config.seed}/{what}/{_digest(repr(request))}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 def _share(total: int, parts: int, nth: int) -> int:

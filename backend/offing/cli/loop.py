@@ -16,15 +16,14 @@ from offing.bus.hints import BusHints
 from offing.cli.hooks import hooks
 from offing.cli.terminal import Progress
 from offing.cli.training import need_torch, room_of, tables_of
-from offing.local.background import status
-from offing.local.datadir import layout
-from offing.local.policy import policies_folder, with_engine
+from offing.local.policy import policies_folder
 from offing.local.servers import Servers
-from offing.local.stack import ENGINE, worker_processes, working_stack
+from offing.local.stack import worker_processes, working_stack
 from offing.models.credentials import Destination
 from offing.services import training
 from offing.services.graphs import available
 from offing.settings import Settings, load_settings
+from offing.storage import policy_versions
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.training_jobs import JobRow
@@ -63,13 +62,11 @@ def loop(
     from offing_trainer.loop_config import loop_config
 
     wanted, settings = loop_config(tables_of(config, set)), _with_policies(load_settings())
-    ours = status(settings).pid is None
-    name = f"{ENGINE}-{os.getpid()}" if ours else ENGINE
-    engine = with_engine(settings, layout(settings.home), name)
     progress = Progress(sys.stderr)
     workers = worker_processes(settings)
     with progress, working_stack(settings, hooks(), say=progress.say, workers=workers) as servers:
-        closed = asyncio.run(_closed(wanted, servers, engine, progress))
+        settings = settings.model_copy(update={"engine_url": servers.engine_url})
+        closed = asyncio.run(_closed(wanted, servers, settings, progress))
     return _print(closed, json)
 
 
@@ -97,7 +94,12 @@ def loop_room(
     from offing_trainer.loop import LoopRoom
 
     key = settings.engine_key
-    engine = OurEngine(Destination(settings.engine_url or "", key.get_secret_value() if key else ""))
+
+    async def needed(version: str) -> bool:
+        async with database.transaction(LOCAL_TENANT) as connection:
+            return await policy_versions.is_needed(connection, version)
+
+    engine = OurEngine(Destination(settings.engine_url or "", key.get_secret_value() if key else ""), needed)
     collector = Collector(database, hints, available(settings), engine, settings.slice_turns)
     room = replace(room_of(database, settings, told), collect=collector.collected)
 

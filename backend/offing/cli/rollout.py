@@ -3,7 +3,7 @@
 import asyncio
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -23,11 +23,14 @@ from offing.core.errors import InvalidInput, NotFound
 from offing.core.model import EngineChoice
 from offing.core.run import Budget
 from offing.local.background import status
+from offing.local.engine_share import answers
 from offing.local.servers import Servers
 from offing.local.stack import worker_processes, working_stack
+from offing.models.credentials import Destination
 from offing.models.discover import default_choice
+from offing.models.policy_http import UNIX
 from offing.sdk import Graph
-from offing.services import rollouts, tasks
+from offing.services import policies, rollouts, tasks
 from offing.services.graphs import available, named
 from offing.services.rollouts import BatchRequest, ScorerSpec, SeenBatch
 from offing.services.tasks import Drawn, TaskSpec
@@ -214,6 +217,7 @@ async def _collect(
             name=wanted.name,
             idempotency_key=wanted.key,
         )
+        await _loaded(database, engines, servers, settings)
         made = await rollouts.create(
             database,
             hints,
@@ -224,6 +228,28 @@ async def _collect(
             slice_turns=settings.slice_turns,
         )
         return await followed(database, made.batch.id, wanted.wait, progress)
+
+
+async def _loaded(
+    database: Database, engines: Mapping[str, EngineChoice], servers: Servers, settings: Settings
+) -> None:
+    """Has the home's engine load the versions that are named: another command that uses it may have unloaded them.
+
+    Raises Unavailable and Conflict for an engine that cannot serve one.
+    """
+    from offing_trainer.job.own_engine import OurEngine
+
+    named = {one.model for one in engines.values() if one.engine == "policy" and not one.api_base}
+    if not named or not servers.engine_url.startswith(UNIX) or not answers(Path(servers.engine_url.removeprefix(UNIX))):
+        return
+    key = settings.engine_key
+    to = Destination(servers.engine_url, key.get_secret_value() if key else "")
+    for label in sorted(named):
+        try:
+            version = await policies.named(database, LOCAL_TENANT, label)
+        except InvalidInput:
+            return  # what makes the batch says it of the role that names it
+        await OurEngine(to)(version)
 
 
 async def followed(database: Database, batch: UUID, to_the_end: bool, progress: Progress) -> SeenBatch:

@@ -12,7 +12,6 @@ from offing.cli.show import find_run, with_database
 from offing.core.errors import InvalidInput
 from offing.local.datadir import layout
 from offing.local.policy import with_engine
-from offing.local.stack import ENGINE
 from offing.models.credentials import ENGINE_URL, Destination
 from offing.services import parity
 from offing.services.parity import TOLERANCE, Parity
@@ -71,7 +70,7 @@ def check(
 def _engine() -> Destination:
     """The engine of the settings, or the one that `offing up` runs for this home's policies."""
     settings = load_settings()
-    settings = with_engine(settings, layout(settings.home), ENGINE)
+    settings = with_engine(settings, layout(settings.home))
     if not settings.engine_url:
         remedy = (
             "Start `offing engine serve`, and set it to where that listens; or OFFING_POLICIES, as for `offing up`."

@@ -65,6 +65,16 @@ class Layout:
         return self.home / "guests"
 
     @property
+    def engine_lock(self) -> Path:
+        """Held by the process that runs this home's policy engine."""
+        return self.home / "engine-lock"
+
+    @property
+    def engine_users(self) -> Path:
+        """A `Door` for the processes whose runs ask it."""
+        return self.home / "engine-users"
+
+    @property
     def note(self) -> Path:
         return self.home / "up.json"
 
@@ -217,6 +227,8 @@ class Note:
     """Names of what runs and is ready, servers included."""
     page_url: str | None = None
     """Where the page answers; None while there is none."""
+    engine_url: str = ""
+    """Where the workers of that process ask policies. Empty: nowhere, or it has none."""
 
 
 def write_note(paths: Layout, note: Note) -> None:
@@ -255,5 +267,5 @@ def read_note(paths: Layout) -> Note | None:
         raw = json.loads(paths.note.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    note = Note(int(raw["pid"]), str(raw["run"]), tuple(raw["programs"]), raw["page_url"])
+    note = Note(int(raw["pid"]), str(raw["run"]), tuple(raw["programs"]), raw["page_url"], raw.get("engine_url", ""))
     return note if note.pid == holder else None

@@ -18,10 +18,9 @@ from offing.local.datadir import layout, read_note
 from offing.local.environment import server_environment
 from offing.local.keyvalue import installations as keyvalue_installations
 from offing.local.page import free_port
-from offing.local.policy import with_engine
+from offing.local.policy import has_policies, policies_folder, with_engine
 from offing.local.postgres import installations as postgres_installations
 from offing.local.servers import local_servers
-from offing.local.stack import ENGINE
 from offing.models.credentials import ENGINE_URL
 from offing.models.discover import servers_here
 from offing.resources import web_dir
@@ -165,13 +164,13 @@ def model_servers(environment: Mapping[str, str]) -> Check:
 
 def policy_engine(settings: Settings, probe: Callable[[str, str], str]) -> Check:
     """Which versions the engine of our own weights has. None is needed before something was trained."""
-    name, ours = "Policy engine", settings.policies is not None and not settings.engine_url
+    name, ours = "Policy engine", not settings.engine_url
     paths = layout(settings.home)
-    url = with_engine(settings, paths, ENGINE).engine_url
-    if not url:
+    url = with_engine(settings, paths).engine_url
+    if not url or not (settings.engine_url or has_policies(settings)):
         return Check(name, True, "none is set up; only roles that a policy answers need one")
     if ours and read_note(paths) is None:
-        return Check(name, True, f"`offing up` starts one for {settings.policies}")
+        return Check(name, True, f"`offing up` starts one for {policies_folder(settings)}")
     key = settings.engine_key.get_secret_value() if settings.engine_key else ""
     try:
         return Check(name, True, probe(url, key))

@@ -12,6 +12,9 @@ from offing.local.environment import compute_environment
 from offing.local.programs import Echo, Process, module
 from offing.settings import Settings
 
+ENGINE = "engine"
+"""Its name among the programs."""
+
 POLICIES = "policies"
 """In the home: where training jobs put versions when no other folder is named."""
 
@@ -24,39 +27,44 @@ def policies_folder(settings: Settings) -> Path:
     return settings.policies or settings.home / POLICIES
 
 
-def with_engine(settings: Settings, paths: Layout, name: str) -> Settings:
-    """`settings` with the address of an engine of our own; unchanged without policies, or with another's address.
+def has_policies(settings: Settings) -> bool:
+    """Whether there is a folder to serve: one that is named, or the one in the home, if training has made it."""
+    return settings.policies is not None or (policies_folder(settings).is_dir() and _can_serve())
 
-    Where no folder of policies is named, the one in the home is taken, if training has made it and torch is here.
+
+def with_engine(settings: Settings, paths: Layout) -> Settings:
+    """`settings` with the address of this home's engine, whoever runs it, also when there are no policies yet.
+
+    Unchanged with another's address, and where no engine could run.
     """
-    folder = policies_folder(settings)
-    if settings.policies is None and folder.is_dir() and find_spec("torch") is not None:
-        settings = settings.model_copy(update={"policies": folder})
-    if settings.policies is None or settings.engine_url:
+    if settings.engine_url or (settings.policies is None and not _can_serve()):
         return settings
-    return settings.model_copy(update={"engine_url": f"unix://{_socket(paths, name)}"})
+    return settings.model_copy(update={"engine_url": f"unix://{socket_of(paths)}"})
 
 
-def engines(
-    settings: Settings, paths: Layout, environment: Mapping[str, str], echo: Echo | None, name: str
-) -> list[Process]:
-    """The engine to start, if `settings` came from `with_engine` of the same name and have one of our own."""
-    socket = _socket(paths, name)
-    if settings.policies is None or settings.engine_url != f"unix://{socket}":
-        return []
-    return [
-        Process(
-            name=name,
-            argv=(*module("offing.cli"), "engine", "serve", "--socket", str(socket)),
-            env=compute_environment(environment, "OFFING_ENGINE_KEY")
-            | {"OFFING_POLICIES": str(settings.policies.resolve())},
-            ready_file=paths.run / f"{name}.ready",
-            log=paths.logs / "engine.log",
-            echo=echo,
-            grace_seconds=GRACE_SECONDS,
-        )
-    ]
+def is_own(settings: Settings, paths: Layout) -> bool:
+    """Whether `settings`, from `with_engine`, name this home's engine."""
+    return settings.engine_url == f"unix://{socket_of(paths)}"
 
 
-def _socket(paths: Layout, name: str) -> Path:
-    return paths.run / f"{name}.sock"
+def engine_program(settings: Settings, paths: Layout, environment: Mapping[str, str], echo: Echo | None) -> Process:
+    """The engine of a home."""
+    return Process(
+        name=ENGINE,
+        argv=(*module("offing.cli"), "engine", "serve", "--socket", str(socket_of(paths))),
+        env=compute_environment(environment, "OFFING_ENGINE_KEY")
+        | {"OFFING_POLICIES": str(policies_folder(settings).resolve())},
+        ready_file=paths.run / f"{ENGINE}.ready",
+        log=paths.logs / "engine.log",
+        echo=echo,
+        grace_seconds=GRACE_SECONDS,
+    )
+
+
+def socket_of(paths: Layout) -> Path:
+    """Where it listens."""
+    return paths.run / f"{ENGINE}.sock"
+
+
+def _can_serve() -> bool:
+    return find_spec("torch") is not None

@@ -39,6 +39,8 @@ class Servers:
     app_role: str = APP_ROLE
     app_password: str | None = field(default=None, repr=False)
     """What migrations set as the role's password. None: the socket needs none."""
+    engine_url: str = ""
+    """Where the workers ask policies. Empty: nowhere."""
 
 
 def embedded_programs(settings: Settings, paths: Layout, *, durable: bool = True) -> list[Program]:
@@ -112,7 +114,7 @@ def running_servers(
     try:
         with kept_small(paths.logs, round(settings.log_megabytes * 1e6), settings.log_files):
             supervisor.start(embedded_programs(settings, paths, durable=durable))
-            write_note(paths, Note(os.getpid(), str(paths.run), supervisor.names))
+            write_note(paths, Note(os.getpid(), str(paths.run), supervisor.names, engine_url=settings.engine_url))
             yield
     finally:
         supervisor.stop()

@@ -16,17 +16,15 @@ from types import FrameType
 
 from offing.core.errors import Conflict, Unavailable
 from offing.local.datadir import Door, Layout, Lock, Note, prepare, read_note, write_note
+from offing.local.engine_share import SharedEngine, shared
 from offing.local.environment import application_environment
 from offing.local.page import free_port, healthy, page_url
-from offing.local.policy import engines, with_engine
+from offing.local.policy import engine_program, is_own, with_engine
 from offing.local.programs import Echo, OnEnd, Process, module
 from offing.local.servers import Guest, Servers, addresses, running_servers, take_part, wait_for_guests
 from offing.local.supervisor import Say, Supervisor, silent
 from offing.local.training import trainers
 from offing.settings import Settings
-
-ENGINE = "engine"
-"""The policy engine's name among the programs, where there are policies."""
 
 MOST_WORKERS = 4
 """Processes that are started unasked: each holds some 100 MB, and Postgres needs cores too."""
@@ -60,7 +58,7 @@ def up(settings: Settings, hooks: Hooks, *, say: Say, echo: Echo) -> int:
         return attach(settings, part, hooks, say)
     try:
         settings = settings.model_copy(update={"port": free_port(settings.host, settings.port)})
-        settings = with_engine(settings, paths, ENGINE)
+        settings = with_engine(settings, paths)
     except Conflict:
         part.release()
         raise
@@ -80,28 +78,28 @@ def _run(
     stoppable: list[Supervisor],
 ) -> int:
     page = page_url(settings)
-    supervisor = Supervisor(say)
-    stoppable.append(supervisor)
+    supervisor, engine = Supervisor(say), shared_engine(settings, paths, say, echo)
+    stoppable += [supervisor, engine.supervisor] if engine else [supervisor]
     try:
-        with running_servers(settings, paths, lock, supervisor):
-            note = Note(os.getpid(), str(paths.run), supervisor.names, page)
+        with shared(engine), running_servers(settings, paths, lock, supervisor):
+            note = Note(os.getpid(), str(paths.run), supervisor.names, page, settings.engine_url)
             write_note(paths, note)
             servers = addresses(settings, paths)
             say("applying migrations")
             hooks.migrate(servers)
             released = partial(hooks.release_leases, servers)
             first = worker(settings, paths, servers, echo, on_end=released)
-            ours = [api(settings, paths, servers, echo), first]
-            ours += engines(settings, paths, child_environment(settings, servers), echo, ENGINE)
-            supervisor.start(ours)
-            write_note(paths, replace(note, programs=supervisor.names))
+            supervisor.start([api(settings, paths, servers, echo), first])
+            if engine is not None:
+                engine.until_ready(asked.is_set)
+            write_note(paths, replace(note, programs=supervisor.names + (engine.names if engine else ())))
             say(f"Offing is ready. Open {hooks.login_link(servers, page)}")
             say("Ctrl-C stops everything.")
             later = further_workers(settings, paths, servers, echo, released)
             environment = child_environment(settings, servers)
             supervisor.begin([*later, *trainers(paths, environment, echo, released)])
-            write_note(paths, replace(note, programs=supervisor.names))
-            return 0 if supervisor.watch(asked) else 1
+            write_note(paths, replace(note, programs=supervisor.names + (engine.names if engine else ())))
+            return 0 if supervisor.watch(asked) and not (engine and engine.given_up) else 1
     except Unavailable:
         if asked.is_set():
             return 0  # a wait was cut short because we were asked to stop
@@ -164,14 +162,23 @@ def working_stack(settings: Settings, hooks: Hooks, *, say: Say = silent, worker
     paths = prepare(settings.home)
     part = take_part(paths)
     if isinstance(part, Guest):
-        with part.door, _with_workers(settings, part.paths, hooks, Supervisor(say), part.note, workers) as servers:
+        settings = _engine_of_host(settings, part)
+        engine = shared_engine(settings, part.paths, say, guest=True)
+        with (
+            part.door,
+            shared(engine),
+            _with_workers(settings, part.paths, hooks, Supervisor(say), engine, part.note, workers) as servers,
+        ):
             yield servers
         return
     supervisor = Supervisor(say)
+    settings = with_engine(settings, paths)
+    engine = shared_engine(settings, paths, say)
     with (
+        shared(engine),
         Door(paths.door) as door,
         running_servers(settings, paths, part, supervisor),
-        _with_workers(settings, paths, hooks, supervisor, None, workers) as servers,
+        _with_workers(settings, paths, hooks, supervisor, engine, None, workers) as servers,
     ):
         yield servers
         wait_for_guests(door, say)
@@ -179,23 +186,31 @@ def working_stack(settings: Settings, hooks: Hooks, *, say: Say = silent, worker
 
 @contextmanager
 def _with_workers(
-    settings: Settings, paths: Layout, hooks: Hooks, supervisor: Supervisor, host: Note | None, workers: int
+    settings: Settings,
+    paths: Layout,
+    hooks: Hooks,
+    supervisor: Supervisor,
+    engine: SharedEngine | None,
+    host: Note | None,
+    workers: int,
 ) -> Generator[Servers]:
-    servers = addresses(settings, paths)
+    servers = replace(addresses(settings, paths), engine_url=settings.engine_url)
     hooks.migrate(servers)
     if host is not None and host.page_url is not None:
         _ready_note(paths)
+        if engine is not None:
+            engine.until_ready()
         yield servers
         return
     asked = threading.Event()
     watch = threading.Thread(target=watch_or_end, args=(supervisor, asked), name="offing-watch", daemon=True)
     try:
-        settings = with_engine(settings, paths, name := f"{ENGINE}-{os.getpid()}")
         names = [f"worker-{os.getpid()}" + (f"-{n}" if n else "") for n in range(workers)]
         released = partial(hooks.release_leases, servers)
-        ours = [worker(settings, paths, servers, None, name, released) for name in names]
-        supervisor.start(ours + engines(settings, paths, child_environment(settings, servers), None, name))
+        supervisor.start([worker(settings, paths, servers, None, name, released) for name in names])
         watch.start()
+        if engine is not None:
+            engine.until_ready()
         yield servers
     finally:
         asked.set()
@@ -204,6 +219,30 @@ def _with_workers(
             watch.join()
         if host is not None:
             supervisor.stop()
+
+
+def shared_engine(
+    settings: Settings, paths: Layout, say: Say, echo: Echo | None = None, *, guest: bool = False
+) -> SharedEngine | None:
+    """This command's part in the engine of its home; `settings` come from `with_engine`. None: it has another's."""
+    if not is_own(settings, paths):
+        return None
+    environment = child_environment(settings, addresses(settings, paths))
+    return SharedEngine(settings, paths, engine_program(settings, paths, environment, echo), say, guest=guest)
+
+
+def _engine_of_host(settings: Settings, host: Guest) -> Settings:
+    """`settings` with the engine that the host's workers ask: any of them may get any run, ours too.
+
+    Raises Conflict where ours name another one.
+    """
+    theirs, ours = host.note.engine_url, with_engine(settings, host.paths).engine_url
+    if theirs and ours and theirs != ours:
+        raise Conflict(
+            f"process {host.note.pid} runs {host.paths.home} and asks the policy engine at {theirs}, not at {ours}.",
+            "Set OFFING_ENGINE_URL as it is there, or set OFFING_HOME to another folder.",
+        )
+    return settings.model_copy(update={"engine_url": theirs or ours})
 
 
 def watch_or_end(supervisor: Supervisor, asked: threading.Event) -> None:

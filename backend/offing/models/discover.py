@@ -81,7 +81,8 @@ async def policy_here(env: Mapping[str, str], seconds: float = 0.5) -> EngineFou
         return EngineFound("policy", False, note=f"Start `offing engine serve`, and set {ENGINE_URL} to use it.")
     raw = await get(Destination(where, env.get(ENGINE_KEY, "")), _POLICIES, seconds)
     if isinstance(raw, Refusal):
-        return EngineFound("policy", False, note=f"{ENGINE_URL} is set. {raw.message}")
+        why = "It runs while there are policies to serve." if where.startswith("unix:") else f"{ENGINE_URL} is set."
+        return EngineFound("policy", False, note=f"{why} {raw.message}")
     listed = _listed(raw)
     if listed is None:
         return EngineFound("policy", False, note=f"{ENGINE_URL} is set, and what answers there is no policy engine.")

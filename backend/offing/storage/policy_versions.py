@@ -82,6 +82,16 @@ SPARE = """
 """
 """A group that is open may still have to repeat a run."""
 
+NEEDED = """
+    select exists (
+      select from (
+        select engines from run where status not in ('done', 'failed', 'cancelled', 'dead')
+        union all
+        select engines from rollout_group where state = 'open') as pinned
+      cross join lateral jsonb_each(pinned.engines) as choice
+      where choice.value->>'engine' = 'policy' and choice.value->>'model' = %s)
+"""
+
 CANARIES = "select tenant, name from app.canaries()"
 
 
@@ -222,6 +232,13 @@ async def spare(connection: Connection, name: str, refused: str = "") -> list[st
     """
     rows = await (await connection.execute(SPARE, {"name": name, "refused": refused})).fetchall()
     return [label for (label,) in rows]
+
+
+async def is_needed(connection: Connection, label: str) -> bool:
+    """Whether a run or a group that goes on was promised the version NAME@VERSION."""
+    row = await (await connection.execute(NEEDED, (label,))).fetchone()
+    assert row is not None
+    return bool(row[0])
 
 
 async def canaries(database: Database) -> list[tuple[UUID, str]]:

@@ -40,6 +40,9 @@ class OurEngine:
     """One `offing engine serve`, and the versions that this process had it load."""
 
     to: Destination
+    needed: Callable[[str], Awaitable[bool]] | None = None
+    """Whether somebody's run was promised a version, NAME@VERSION: another command of the home may use the engine, too.
+    None: nobody else does."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _loaded: deque[str] = field(default_factory=deque[str])
 
@@ -53,8 +56,10 @@ class OurEngine:
             return
         _refuse_other(version, orjson.loads(await self._load({"name": name, "path": version.uri})))
         self._loaded = deque([*(known for known in self._loaded if known != name), name])
-        while len(self._loaded) > KEPT:
-            await self._said("/v1/unload_policy", {"name": self._loaded.popleft()})
+        for old in list(self._loaded)[:-KEPT]:
+            if self.needed is None or not await self.needed(old):
+                await self._said("/v1/unload_policy", {"name": old})
+                self._loaded.remove(old)
 
     async def _has(self, version: VersionRow) -> bool:
         """Whether an engine that had the version has it now. False: it was started anew, or is being started."""
