@@ -16,6 +16,8 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 import redis
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling, Scheduling
 
@@ -36,6 +38,11 @@ tests do."""
 
 LONGEST = ("chaos", "e2e", "workers/test_flows", "local", "workers", "trainer", "engine", "api", "graphs", "models")
 """Where the long tests are. What is long begins first, so that no process has to wait for another at the end."""
+
+
+hypothesis_settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("busy")
+"""How fast examples are made says what else the machine does, and nothing of the code."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
