@@ -9,6 +9,7 @@ import psycopg
 
 from offing.core.run import RunStatus
 from offing.storage import runs
+from offing.storage.heartbeat import release_leases
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import Claim, NextRun, Release, RunRow
@@ -156,12 +157,14 @@ async def test_a_run_whose_wait_is_over_is_swept_and_claimed(pool: Database) -> 
     assert (await row(pool, later)).status is RunStatus.WAITING
 
 
-async def test_a_run_whose_worker_was_lost_is_claimed_in_its_class_and_others_keep_theirs(pool: Database) -> None:
+async def test_a_run_whose_worker_was_lost_is_claimed_in_its_class_and_others_keep_theirs(
+    pool: Database, app_url: str
+) -> None:
     lost, live = await queued(pool, "rollout"), await queued(pool, "rollout")
     (first,) = await runs.claim_next(pool, "lost", TERM, room=1, rollout_room=1)
     (second,) = await claim_next(pool)
     assert [run.claim.fence.run for run in (first, second)] == [lost, live]
-    await runs.release_leases(pool, "lost")
+    release_leases(app_url, "lost")
     assert await runs.sweep(pool, 0, TERM) == [lost]
     assert await next_ids(pool, 2, 0, lost, live) == []
     (again,) = await claim_next(pool, 2, 2, lost, live)

@@ -30,7 +30,8 @@ export function AwayBanner() {
   const seconds = since(new Date(away.since).toISOString(), now);
   return (
     <div className="away" role="alert">
-      <b>{TITLE[away.trouble]}</b> Runs continue without this page, and what you have typed is kept. The page reconnects on its own.
+      <b>{TITLE[away.trouble]}</b> Runs continue without this page, and what you have typed is kept. The page reconnects
+      on its own.
       {seconds >= 3 && <span className="num"> {span(seconds)}</span>}
     </div>
   );
