@@ -44,11 +44,11 @@ async def test_a_run_that_kills_its_workers_is_given_up_and_others_finish(
 ) -> None:
     deadly = await platform.submit(RunRequest("Die", "poison"))
     other = await platform.submit(slow_count(40))
-    workers = [start_worker(**QUICK)]
+    workers = [start_worker(ready=False, **QUICK)]
     while not (await platform.run(deadly.id)).terminal:
         assert len(workers) < 10, await platform.run(deadly.id)
         workers[-1].child.wait(30) if len(workers) < 6 else await platform.ended(deadly.id)
-        workers.append(start_worker(**QUICK)) if not workers[-1].alive() else None
+        workers.append(start_worker(ready=False, **QUICK)) if not workers[-1].alive() else None
     dead, lived = await platform.run(deadly.id), await platform.ended(other.id, 60)
     kinds = [s.kind for s in await platform.steps(deadly.id)]
     assert (dead.status, dead.stop_reason) == (RunStatus.DEAD, StopReason.NO_PROGRESS)
@@ -66,8 +66,8 @@ async def test_an_effect_whose_worker_was_lost_is_not_repeated(
     allowed = Policy(rules=(Rule(tool="launch", effect="allow", when=(Condition(arg="what"),)),))
     run = await platform.submit(RunRequest("Launch", "launching"))
     sql("update app.run set policy = %s where id = %s", allowed.model_dump_json(), run.id)
-    first = start_worker(module="tests.workers.launcher", LAUNCHES=str(launches))
-    await platform.until(run.id, lambda row: not first.alive(), 15)
+    first = start_worker(ready=False, module="tests.workers.launcher", LAUNCHES=str(launches))
+    await platform.until(run.id, lambda row: not first.alive())
     start_worker(module="tests.workers.launcher", LAUNCHES=str(launches), LAUNCH_SAFELY="1")
     ended = await platform.ended(run.id)
     (tool,) = [s for s in await platform.steps(run.id) if s.kind is StepKind.TOOL]
