@@ -1,14 +1,19 @@
 """A worker removes what ended runs no longer need, and threads go on from what it keeps."""
 
 import asyncio
+import os
 import time
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from offing.core.run import Budget, RunStatus
 from offing.core.step import StepKind
+from offing.services.graph_folders import kept, project
 from offing.services.runs import RunRequest
+from offing.settings import Settings
+from offing_workers.retention import remove_unused_graphs
 from tests.workers.collecting import Sql
 from tests.workers.conftest import Platform, StartWorker
 
@@ -41,3 +46,45 @@ async def test_an_ended_run_keeps_its_last_checkpoint_and_its_thread_goes_on(
     exit_run = await platform.submit(RunRequest("Exit", "counting", budget=Budget(turns=3), durability="exit"))
     assert (await platform.ended(exit_run.id, PATIENCE)).status is RunStatus.DONE
     await left(sql, exit_run.id, 0)
+
+
+PROJECT = """
+[project]
+name = "harbor"
+[project.entry-points."offing.graphs"]
+harbor = "harbor:graph"
+"""
+
+
+def kept_at(folder: Path, home: Path, word: str, *, days: float) -> str:
+    """The version of a graph in a folder with this word in it, and a copy of it that was made so many days ago."""
+    (folder / "harbor").mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(PROJECT)
+    (folder / "harbor/__init__.py").write_text(f"graph = {word!r}\n")
+    found = project(folder)
+    made = time.time() - days * 86_400
+    os.utime(kept(found, home), (made, made))
+    return found.version
+
+
+async def test_copies_of_graphs_that_no_run_names_go_after_a_day_and_those_on_offer_stay(
+    platform: Platform, sql: Sql, tmp_path: Path
+) -> None:
+    folder, home = tmp_path / "project", tmp_path / "home"
+    named, unused, recent, offered = (
+        kept_at(folder, home, word, days=days) for word, days in (("a", 9), ("b", 2), ("c", 0.5), ("d", 9))
+    )
+    run = await platform.submit(RunRequest("Count", "counting"))
+    sql("update app.run set graph_version = %s, status = 'done', ended_at = now() where id = %s", named, run.id)
+    settings = Settings(home=home, graph_paths=str(folder))
+    assert await remove_unused_graphs(platform.database, settings) == (unused,)
+    assert {copy.name for copy in (home / "graphs").iterdir()} == {named, recent, offered}
+    assert await remove_unused_graphs(platform.database, settings) == ()
+
+
+async def test_no_copy_goes_while_it_is_not_known_what_is_on_offer(platform: Platform, tmp_path: Path) -> None:
+    folder, home = tmp_path / "project", tmp_path / "home"
+    kept_at(folder, home, "a", days=9)
+    (folder / "pyproject.toml").write_text("[project")
+    assert await remove_unused_graphs(platform.database, Settings(home=home, graph_paths=str(folder))) == ()
+    assert len(list((home / "graphs").iterdir())) == 1

@@ -1,13 +1,22 @@
 """The sweep that removes what is kept for a time, as the settings say. Any number of workers may do it at once."""
 
+import asyncio
+import time
+from collections.abc import Callable
+
 import structlog
 
+from offing.core.errors import InvalidInput
+from offing.services.graph_folders import drop_version, projects, versions_kept
 from offing.settings import Settings
 from offing.storage import retention
 from offing.storage.pool import Database
 
 BATCH = 50
 """Runs, and login links, of one sweep of a worker: what takes longer waits for the next."""
+
+UNUSED_GRAPH_SECONDS = 24 * 3600.0
+"""How long a kept version of a graph that no run names stays: its author may be about to ask a question with it."""
 
 log = structlog.get_logger("offing.worker")
 
@@ -19,6 +28,31 @@ async def remove_expired(database: Database, settings: Settings) -> bool:
     if settings.keep_run_files_days is not None:
         files = await retention.drop_run_files(database, settings.keep_run_files_days, BATCH)
     logins = await retention.drop_logins(database, BATCH)
+    await remove_unused_graphs(database, settings)
     if files:
         log.info("old files of runs removed", runs=files)
     return max(pruned, files, logins) >= BATCH
+
+
+async def remove_unused_graphs(
+    database: Database, settings: Settings, seconds: Callable[[], float] = time.time
+) -> tuple[str, ...]:
+    """Remove kept versions of graphs in folders that are not on offer and that no run names. Which they were.
+
+    While a folder cannot be read, what it offers is not known, and nothing is removed.
+    """
+    old = await asyncio.to_thread(versions_kept, settings.home, seconds() - UNUSED_GRAPH_SECONDS)
+    if not old:
+        return ()
+    try:
+        on_offer = {found.version for found in await asyncio.to_thread(projects, settings.graph_paths)}
+    except InvalidInput as error:
+        log.warning("unused versions of graphs stay", reason=str(error))
+        return ()
+    used = await retention.graph_versions_in_use(database, old)
+    unused = tuple(version for version in old if version not in used | on_offer)
+    for version in unused:
+        await asyncio.to_thread(drop_version, version, settings.home)
+    if unused:
+        log.info("unused versions of graphs removed", versions=len(unused))
+    return unused

@@ -93,6 +93,18 @@ def kept_version(version: str, home: Path) -> Project | None:
     return found if found.version == version else None
 
 
+def versions_kept(home: Path, before: float) -> tuple[str, ...]:
+    """Versions whose copies were made before this time, in seconds since 1970; the oldest first."""
+    folder = home / "graphs"
+    made = [(copy.stat().st_mtime, copy.name) for copy in folder.iterdir()] if folder.is_dir() else []
+    return tuple(name for at, name in sorted(made) if at < before)
+
+
+def drop_version(version: str, home: Path) -> None:
+    """Remove the copy of a version. One that is gone already is no error."""
+    shutil.rmtree(home / "graphs" / version, ignore_errors=True)
+
+
 def offered(found: Project, home: Path, group: str) -> dict[str, Any]:
     """What a project offers in a group, by name, imported from its copy. Raises InvalidInput with what is wrong."""
     folder, packages = kept(found, home), tuple(found.packages)

@@ -4,6 +4,7 @@ Reports, steps, turns and rollouts are never removed here. Each sweep does a bou
 of its tenant's own.
 """
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from offing.storage.pool import Connection, Database
@@ -13,6 +14,8 @@ SWEEP_ENDED = "select run, tenant from app.sweep_ended(%s::interval, %s)"
 SWEEP_RUN_FILES = "select run, tenant from app.sweep_run_files(%s::interval, %s)"
 
 SWEEP_LOGINS = "select app.sweep_logins(%s)"
+
+VERSIONS_IN_USE = "select app.graph_versions_in_use(%s)"
 
 PRUNE = """
     with ended as (
@@ -66,3 +69,8 @@ async def drop_run_files(database: Database, days: float, most: int) -> int:
 async def drop_logins(database: Database, most: int) -> int:
     """Remove login links that were used or have expired, and expired sessions. How many there were."""
     return int((await database.platform(SWEEP_LOGINS, (most,)))[0][0])
+
+
+async def graph_versions_in_use(database: Database, versions: Sequence[str]) -> frozenset[str]:
+    """Those of these versions of graphs that runs or rollout groups name, of any tenant, ended ones included."""
+    return frozenset(row[0] for row in await database.platform(VERSIONS_IN_USE, (list(versions),)))
