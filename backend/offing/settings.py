@@ -59,6 +59,7 @@ class Settings(BaseSettings):
     lease_seconds: Annotated[float, Field(gt=0)] = 30
     """How long a claim lasts without a heartbeat before another worker may take the run."""
     heartbeat_seconds: Annotated[float, Field(gt=0)] = 5
+    """How often a worker renews its leases. At most a quarter of a lease."""
     sweep_seconds: Annotated[float, Field(gt=0)] = 5
     """How often forgotten runs are looked for."""
     slice_turns: Annotated[int, Field(ge=1)] = 64
@@ -138,11 +139,16 @@ def load_settings(env_file: Path | None = Path(".env")) -> Settings:
     Raises `InvalidInput` naming the first variable that cannot be used.
     """
     try:
-        return Settings(_env_file=env_file)  # pyright: ignore[reportCallIssue]
+        settings = Settings(_env_file=env_file)  # pyright: ignore[reportCallIssue]
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         name = _variable(str(first["loc"][0]))
         raise InvalidInput(name, first["msg"], "Correct it in the environment or .env, or unset it.") from None
+    most = settings.lease_seconds / 4
+    if settings.heartbeat_seconds > most:  # so that three heartbeats may be late before a lease ends
+        what = f"{settings.heartbeat_seconds:g} s is over a quarter of OFFING_LEASE_SECONDS, {settings.lease_seconds:g} s"
+        raise InvalidInput("OFFING_HEARTBEAT_SECONDS", what, f"Set it to {most:g} or less, or raise the lease.")
+    return settings
 
 
 def app_address(settings: Settings) -> str:

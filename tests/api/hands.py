@@ -49,7 +49,7 @@ class Hands:
         reason = StopReason.ANSWERED if status is RunStatus.DONE else StopReason.GRAPH_ERROR
         async with self.database.transaction(self.tenant) as connection:
             made = await steps.append(connection, fence, TERM, [ended_step(status, reason)], Booking())
-            await runs.hand_back(connection, fence, TERM, Release(status, reason))
+            await runs.hand_back(connection, fence, Release(status, reason))
         if tell:
             await self.live.steps(self.tenant, fence.run, made)
 

@@ -40,7 +40,7 @@ async def waiting(api: Api, *askings: Asking) -> tuple[UUID, list[int]]:
     numbers = [await asks(api, fence, asking) for asking in askings]
     async with api.database.transaction(api.tenant) as connection:
         release = Release(RunStatus.WAITING, waiting_for="a person's answer")
-        await runs.hand_back(connection, fence, TERM, release)
+        await runs.hand_back(connection, fence, release)
     return run, numbers
 
 

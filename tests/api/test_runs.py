@@ -182,7 +182,7 @@ async def test_a_wait_counts_from_when_it_began_and_not_from_when_the_run_was_ma
         async with api.database.transaction(api.tenant) as connection:
             # With a time from which on a worker may look again, as for a run that waits for an answer with a due date.
             release = Release(status, waiting_for=waiting_for, wait_seconds=0)
-            await runs.hand_back(connection, fence, 30, release)
+            await runs.hand_back(connection, fence, release)
 
     with psycopg.connect(owner_url, autocommit=True) as owner:
         owner.execute("update app.run set created_at = created_at - interval '1 hour', started_at = created_at")

@@ -28,6 +28,7 @@ def start_api(stage: Stage) -> str:
         "OFFING_PORT": str(port),
         "OFFING_GRAPHS": GRAPHS,
         "OFFING_LEASE_SECONDS": str(LEASE),
+        "OFFING_HEARTBEAT_SECONDS": str(LEASE / 4),
         "PYTHONPATH": with_tests(),
         "HOME": str(stage.folder),
     }

@@ -201,7 +201,7 @@ class Collected:
         async with self.database.transaction(self.tenant) as connection:
             end = ended_step(RunStatus.DONE, StopReason.ANSWERED)
             await steps.append(connection, fence, TERM, [end], Booking())
-            await runs.hand_back(connection, fence, TERM, Release(RunStatus.DONE, StopReason.ANSWERED))
+            await runs.hand_back(connection, fence, Release(RunStatus.DONE, StopReason.ANSWERED))
 
     def score(self, run: UUID, scorer: str, value: float | None, *, failure: str = "", version: int = 1) -> None:
         with psycopg.connect(self.owner_url, autocommit=True) as owner:

@@ -39,8 +39,8 @@ async def saved(pool: Database) -> int:
 async def test_what_was_saved_is_read_back(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
     checkpoint = a_checkpoint(7)
-    await put(FencedSaver(pool, claim.fence, term=30), checkpoint, 5)
-    found = await FencedSaver(pool, claim.fence, term=30).aget_tuple({"configurable": {}})
+    await put(FencedSaver(pool, claim.fence), checkpoint, 5)
+    found = await FencedSaver(pool, claim.fence).aget_tuple({"configurable": {}})
     assert found is not None
     assert found.checkpoint == checkpoint
     assert found.metadata.get("step") == 5
@@ -48,7 +48,7 @@ async def test_what_was_saved_is_read_back(pool: Database) -> None:
 
 async def test_one_checkpoint_a_turn_is_kept(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    saver = FencedSaver(pool, claim.fence, term=30, turn_key="turn")
+    saver = FencedSaver(pool, claim.fence, turn_key="turn")
     for turn in (1, 1, 1, 2, 2, 3):
         await put(saver, a_checkpoint(turn))
     assert await saved(pool) == 0
@@ -59,7 +59,7 @@ async def test_one_checkpoint_a_turn_is_kept(pool: Database) -> None:
 
 async def test_a_save_that_was_rolled_back_is_made_again(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    saver = FencedSaver(pool, claim.fence, term=30, turn_key="turn")
+    saver = FencedSaver(pool, claim.fence, turn_key="turn")
     await put(saver, a_checkpoint(1))
     with contextlib.suppress(ZeroDivisionError):
         async with pool.transaction(LOCAL_TENANT) as connection:
@@ -73,12 +73,12 @@ async def test_a_save_that_was_rolled_back_is_made_again(pool: Database) -> None
 
 async def test_a_flush_saves_the_position_within_a_turn(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    saver = FencedSaver(pool, claim.fence, term=30, turn_key="turn")
+    saver = FencedSaver(pool, claim.fence, turn_key="turn")
     await put(saver, a_checkpoint(1), 1)
     await put(saver, a_checkpoint(1), 2)
     async with pool.transaction(LOCAL_TENANT) as connection:
         await saver.flush(connection)
-        position = await FencedSaver(pool, claim.fence, term=30).begin(connection)
+        position = await FencedSaver(pool, claim.fence).begin(connection)
     assert position is not None
     assert (position.run, position.superstep) == (claim.fence.run, 2)
 
@@ -86,14 +86,14 @@ async def test_a_flush_saves_the_position_within_a_turn(pool: Database) -> None:
 async def test_a_stale_worker_saves_nothing(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
     with pytest.raises(Fenced):
-        await put(FencedSaver(pool, older(claim.fence), term=30), a_checkpoint(1))
+        await put(FencedSaver(pool, older(claim.fence)), a_checkpoint(1))
     assert await saved(pool) == 0
 
 
 async def test_state_with_content_in_it_is_refused_by_name(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
     with pytest.raises(StateTooLarge, match="'pages'"):
-        await put(FencedSaver(pool, claim.fence, term=30), a_checkpoint(1, pages="x" * 300_000))
+        await put(FencedSaver(pool, claim.fence), a_checkpoint(1, pages="x" * 300_000))
 
 
 FORGED = [
@@ -140,13 +140,13 @@ def test_enumerations_are_stored_as_their_values_but_for_those_of_a_graphs_conte
 
 async def written(pool: Database, fence: Fence, *writes: tuple[str, object]) -> list[tuple[str, object]]:
     """What another claim finds of what one task wrote before the slice ended."""
-    saver, checkpoint = FencedSaver(pool, fence, term=30), a_checkpoint(1)
+    saver, checkpoint = FencedSaver(pool, fence), a_checkpoint(1)
     await put(saver, checkpoint)
     at: RunnableConfig = {"configurable": {"checkpoint_ns": "", "checkpoint_id": checkpoint["id"]}}
     await saver.aput_writes(at, writes, "task", "path")
     async with pool.transaction(LOCAL_TENANT) as connection:
         await saver.flush(connection)
-    found = await FencedSaver(pool, fence, term=30).aget_tuple({"configurable": {}})
+    found = await FencedSaver(pool, fence).aget_tuple({"configurable": {}})
     assert found is not None
     return [(channel, value) for _, channel, value in found.pending_writes or []]
 
@@ -172,7 +172,7 @@ async def test_a_task_that_failed_or_wrote_too_much_runs_again(
 
 async def test_what_tasks_wrote_is_dropped_once_it_is_in_a_checkpoint(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    saver, checkpoint = FencedSaver(pool, fence, term=30), a_checkpoint(1)
+    saver, checkpoint = FencedSaver(pool, fence), a_checkpoint(1)
     at: RunnableConfig = {"configurable": {"checkpoint_ns": "", "checkpoint_id": checkpoint["id"]}}
     await saver.aput_writes(at, [("heard", "a")], "task")
     await put(saver, a_checkpoint(2), 1)

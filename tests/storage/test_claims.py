@@ -47,7 +47,7 @@ async def hand_back(
     pool: Database, claim: Claim, status: RunStatus = RunStatus.QUEUED, wait: float | None = None
 ) -> None:
     async with pool.transaction(claim.fence.tenant) as connection:
-        await runs.hand_back(connection, claim.fence, TERM, Release(status, wait_seconds=wait))
+        await runs.hand_back(connection, claim.fence, Release(status, wait_seconds=wait))
 
 
 async def row(pool: Database, run: UUID) -> RunRow:

@@ -20,10 +20,10 @@ async def put(saver: FencedSaver, id: str, superstep: int) -> None:
 
 async def test_a_worker_whose_clock_is_behind_saves_the_newest_checkpoint(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    saver = FencedSaver(pool, claim.fence, term=30)
+    saver = FencedSaver(pool, claim.fence)
     await put(saver, AHEAD, 1)
     await put(saver, BEHIND, 2)
-    found = await FencedSaver(pool, claim.fence, term=30).aget_tuple({"configurable": {}})
+    found = await FencedSaver(pool, claim.fence).aget_tuple({"configurable": {}})
     assert found is not None
     assert found.checkpoint["id"] == BEHIND
     assert found.parent_config is not None

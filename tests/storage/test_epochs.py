@@ -31,24 +31,24 @@ async def reopened(pool: Database, fence: Fence) -> Fence:
 
 
 async def _flush(pool: Database, connection: Connection, fence: Fence) -> None:
-    saver = FencedSaver(pool, fence, term=TERM, turn_key="turn")
+    saver = FencedSaver(pool, fence, turn_key="turn")
     await put(saver, a_checkpoint(1))
     await saver.flush(connection)
 
 
 async def _writes(pool: Database, connection: Connection, fence: Fence) -> None:
-    saver = FencedSaver(pool, fence, term=TERM, turn_key="turn")
+    saver = FencedSaver(pool, fence, turn_key="turn")
     config = {"configurable": {"checkpoint_ns": "", "checkpoint_id": "c"}}
     await saver.aput_writes(config, [("seen", 1)], "task")  # type: ignore[arg-type]
     await saver.flush(connection)
 
 
 async def _own_transaction(pool: Database, _: Connection, fence: Fence) -> None:
-    await put(FencedSaver(pool, fence, term=TERM), a_checkpoint(1))
+    await put(FencedSaver(pool, fence), a_checkpoint(1))
 
 
 async def _latest_only(pool: Database, _: Connection, fence: Fence) -> None:
-    await put(FencedSaver(pool, fence, term=TERM, content=()), a_checkpoint(1))
+    await put(FencedSaver(pool, fence, content=()), a_checkpoint(1))
 
 
 Write = Callable[[Database, Connection, Fence], Awaitable[object]]
@@ -59,11 +59,11 @@ WRITES: dict[str, Write] = {
     "a checkpoint of its own": _own_transaction,
     "a checkpoint that replaces others": _latest_only,
     "what tasks wrote": _writes,
-    "an intent": lambda _, c, f: intents.declare(c, f, TERM, CallKey(1, "n", 0), "tool", {}, Effect.IDEMPOTENT),
+    "an intent": lambda _, c, f: intents.declare(c, f, CallKey(1, "n", 0), "tool", {}, Effect.IDEMPOTENT),
     "a reservation": lambda _, c, f: spend.reserve(c, f, CENT),
-    "children": lambda _, c, f: child_runs.hold(c, f, TERM),
-    "another version": lambda _, c, f: checkpoint_upgrade.repin(c, f, TERM, "2"),
-    "the hand-back": lambda _, c, f: runs.hand_back(c, f, TERM, Release(RunStatus.QUEUED)),
+    "children": lambda _, c, f: child_runs.hold(c, f),
+    "another version": lambda _, c, f: checkpoint_upgrade.repin(c, f, "2"),
+    "the hand-back": lambda _, c, f: runs.hand_back(c, f, Release(RunStatus.QUEUED)),
 }
 """Every way by which a claim writes to its run."""
 
@@ -156,12 +156,12 @@ async def _new_epoch(pool: Database, fence: Fence) -> None:
 
 async def _handed_back(pool: Database, fence: Fence) -> None:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        await runs.hand_back(connection, fence, TERM, Release(RunStatus.DONE))
+        await runs.hand_back(connection, fence, Release(RunStatus.DONE))
 
 
 async def _handed_back_and_settled(pool: Database, fence: Fence) -> None:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        await runs.hand_back(connection, fence, TERM, Release(RunStatus.QUEUED))
+        await runs.hand_back(connection, fence, Release(RunStatus.QUEUED))
         await spend.settle(connection, fence, CENT, Decimal(0), None)
 
 
@@ -195,7 +195,7 @@ async def test_what_was_set_aside_yesterday_is_given_back_to_yesterday(pool: Dat
 
 
 async def test_a_checkpoint_that_becomes_due_while_another_is_committed_is_not_forgotten(pool: Database) -> None:
-    saver = FencedSaver(pool, (await claimed(pool, LOCAL_TENANT)).fence, term=TERM, turn_key="turn")
+    saver = FencedSaver(pool, (await claimed(pool, LOCAL_TENANT)).fence, turn_key="turn")
     await put(saver, a_checkpoint(1), 1)
     async with pool.transaction(LOCAL_TENANT) as connection:
         due = await saver.save(connection)

@@ -34,7 +34,7 @@ async def count(pool: Database, tenant: UUID, table: str) -> int:
 
 async def test_a_tenant_sees_no_run_step_or_checkpoint_of_another(pool: Database, other_tenant: UUID) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    await put(FencedSaver(pool, claim.fence, term=30), a_checkpoint(1))
+    await put(FencedSaver(pool, claim.fence), a_checkpoint(1))
     for table in ("run", "step", "checkpoint", "thread"):
         assert await count(pool, LOCAL_TENANT, table) == 1, table
         assert await count(pool, other_tenant, table) == 0, table
@@ -78,7 +78,7 @@ async def test_a_fence_with_a_foreign_tenant_writes_nothing(pool: Database, othe
     claim = await claimed(pool, LOCAL_TENANT)
     foreign = Fence(other_tenant, claim.fence.run, claim.fence.number, claim.fence.thread)
     with pytest.raises(Exception, match=str(claim.fence.run)):
-        await put(FencedSaver(pool, foreign, term=30), a_checkpoint(1))
+        await put(FencedSaver(pool, foreign), a_checkpoint(1))
 
 
 async def test_no_pooled_connection_carries_a_tenant_over(app_url: str, other_tenant: UUID) -> None:

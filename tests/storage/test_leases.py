@@ -31,12 +31,12 @@ RELEASE = Release(RunStatus.QUEUED)
 
 WRITES: dict[str, Write] = {
     "append": lambda connection, fence: steps.append(connection, fence, TERM, [a_step()], Booking()),
-    "hand back": lambda connection, fence: runs.hand_back(connection, fence, TERM, RELEASE),
+    "hand back": lambda connection, fence: runs.hand_back(connection, fence, RELEASE),
     "intent": lambda connection, fence: intents.declare(
-        connection, fence, TERM, CallKey(1, "p", 0), "launch", {}, Effect.AT_MOST_ONCE
+        connection, fence, CallKey(1, "p", 0), "launch", {}, Effect.AT_MOST_ONCE
     ),
-    "child runs": lambda connection, fence: child_runs.hold(connection, fence, TERM),
-    "version": lambda connection, fence: checkpoint_upgrade.repin(connection, fence, TERM, "2"),
+    "child runs": lambda connection, fence: child_runs.hold(connection, fence),
+    "version": lambda connection, fence: checkpoint_upgrade.repin(connection, fence, "2"),
 }
 """What the owner of a claim writes."""
 
@@ -115,9 +115,9 @@ async def test_whoever_lost_a_run_to_another_claim_writes_nothing(pool: Database
 async def test_a_checkpoint_is_saved_under_a_lapsed_lease_that_nobody_has_claimed(pool: Database, clock: Clock) -> None:
     claim = await claimed(pool, LOCAL_TENANT, term=TERM)
     clock.elapse(3 * TERM, watched=True)
-    saver = FencedSaver(pool, claim.fence, term=TERM)
+    saver = FencedSaver(pool, claim.fence)
     await saver.aput({"configurable": {"checkpoint_ns": ""}}, empty_checkpoint(), {"step": 1}, {})
-    assert await FencedSaver(pool, claim.fence, term=TERM).aget_tuple({"configurable": {}}) is not None
+    assert await FencedSaver(pool, claim.fence).aget_tuple({"configurable": {}}) is not None
 
 
 async def test_an_append_renews_a_lapsed_lease(pool: Database, clock: Clock) -> None:

@@ -65,7 +65,7 @@ async def test_an_ended_run_stays_ended(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
     release = runs.Release(runs.RunStatus.DONE, stop_reason=runs.StopReason.ANSWERED)
     async with pool.transaction(LOCAL_TENANT) as connection:
-        await runs.hand_back(connection, claim.fence, TERM, release)
+        await runs.hand_back(connection, claim.fence, release)
     assert await runs.claim(pool, claim.fence.run, "other", TERM) is None
     with pytest.raises(Exception, match="has ended"):
         async with pool.transaction(LOCAL_TENANT) as connection:

@@ -112,7 +112,7 @@ class Collector:
                 (step,) = await steps.append(connection, claim.fence, TERM, [draft], Booking())
                 await reports.insert(connection, claim.fence, step.seq, _report(answer, reason, citations))
             await steps.append(connection, claim.fence, TERM, [ended_step(status, reason)], Booking())
-            await runs.hand_back(connection, claim.fence, TERM, Release(status, reason))
+            await runs.hand_back(connection, claim.fence, Release(status, reason))
 
     async def members(self) -> list[RolloutRow]:
         """Every rollout: batches as they were made, in them tasks by question, then members with their attempts."""

@@ -94,7 +94,7 @@ async def test_a_cancelled_batch_ends_its_runs_and_tries_none_of_them_again(coll
     assert collector.hints.nudged == [held.run]
     async with collector.database.transaction(collector.tenant) as connection:
         release = rows.Release(RunStatus.CANCELLED, StopReason.CANCELLED)
-        await rows.hand_back(connection, claim.fence, 30.0, release)
+        await rows.hand_back(connection, claim.fence, release)
     await settle_forgotten(collector.database, collector.hints, 0)
     group = await collector.group()
     assert group.group.state == "short"

@@ -65,7 +65,7 @@ async def a_pen(database: Database) -> Recorder:
         journal={},
         spent=Spent(),
         recollection=Recollection(database, LOCAL_TENANT, fence.run, last_seq=1, fresh=True),
-        checkpoints=FencedSaver(database, fence, term=TERM, turn_key="turn"),
+        checkpoints=FencedSaver(database, fence, turn_key="turn"),
         monotonic=time.monotonic,
     )
 

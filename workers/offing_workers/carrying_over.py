@@ -37,10 +37,10 @@ async def carried_over(connection: Connection, fence: Fence, term: float, row: R
             return state
         try:
             turn = state.get(graph.turn_key) if graph.turn_key else None
-            await checkpoint_upgrade.rewrite(connection, fence, term, stored, state, turn)
+            await checkpoint_upgrade.rewrite(connection, fence, stored, state, turn)
         except StateTooLarge as error:
             return str(error)
-    await checkpoint_upgrade.repin(connection, fence, term, graph.version)
+    await checkpoint_upgrade.repin(connection, fence, graph.version)
     payload = {"after": "upgrade", "from": row.graph_version, "to": graph.version}
     detail = f"{row.graph_version[:12]} to {graph.version[:12]}"
     await steps.append(connection, fence, term, [StepDraft(StepKind.RESUMED, TITLE, payload, detail=detail)], Booking())

@@ -81,9 +81,9 @@ class Children:
         if self._row.durability == "exit":
             return Refused("A run that writes nothing before its end cannot wait for others.")
         await self._recorder.settle()
-        fence, term, had = self._recorder.fence, self._recorder.term, self._had()
+        fence, had = self._recorder.fence, self._had()
         async with self._database.transaction(fence.tenant) as connection:
-            made = await services.make(connection, fence, term, self._row, wanted, self._graphs, had)
+            made = await services.make(connection, fence, self._row, wanted, self._graphs, had)
         if not isinstance(made, Refused):
             for child in made:
                 if child.status is RunStatus.QUEUED and child.fence == 0:

@@ -181,7 +181,7 @@ class Slice:
         self.to_settle = self._is_rollout
         async with self._database.transaction(self._fence.tenant) as connection:
             await steps.append(connection, self._fence, term, [ended_step(status, reason, detail=detail)], Booking())
-            await runs.hand_back(connection, self._fence, term, Release(status, stop_reason=reason, error=detail))
+            await runs.hand_back(connection, self._fence, Release(status, stop_reason=reason, error=detail))
 
     async def _advance(self) -> None:
         async with self._opening() as connection:
@@ -200,7 +200,6 @@ class Slice:
             saver = FencedSaver(
                 self._database,
                 self._fence,
-                term=self._limits.term,
                 turn_key=graph.turn_key,
                 at_exit=self._at_exit,
                 content=graph.plain.types if graph.plain else None,
@@ -429,7 +428,7 @@ class Slice:
         """`why`: what keeps the version that is here from taking the run."""
         wanted = f"a worker with {row.graph} {row.graph_version[:12]}" + (f"; in the one here, {why}" if why else "")
         release = Release(RunStatus.WAITING, waiting_for=wanted, wait_seconds=VERSION_RETRY)
-        await runs.hand_back(connection, self._fence, self._limits.term, release)
+        await runs.hand_back(connection, self._fence, release)
 
     async def _let_go(
         self, saver: FencedSaver, how: Release | Decide, *said: StepDraft, also: Also | None = None
@@ -442,7 +441,7 @@ class Slice:
             release = how if isinstance(how, Release) else await how(connection, new)
             if release.status not in TERMINAL or not self._at_exit:
                 await saver.flush(connection)
-            await runs.hand_back(connection, self._fence, self._limits.term, release)
+            await runs.hand_back(connection, self._fence, release)
 
         await self._recorder.close(*said, also=with_position)
         self._hold.released = True

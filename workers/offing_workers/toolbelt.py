@@ -172,10 +172,10 @@ class Toolbelt:
         """Declare an effect. False: it was declared before a loss and must not happen twice."""
         if spec.effect is Effect.PURE:
             return True
-        fence, term = self._recorder.fence, self._recorder.term
+        fence = self._recorder.fence
         async with self._database.transaction(fence.tenant) as connection:
             args = redact_value(call.args)
-            fresh = await intents.declare(connection, fence, term, key, spec.name, args, spec.effect)
+            fresh = await intents.declare(connection, fence, key, spec.name, args, spec.effect)
         return fresh or spec.effect is Effect.IDEMPOTENT
 
     async def _execute(self, tool: Tool, args: BaseModel, key: CallKey, decision: Decision) -> Outcome:

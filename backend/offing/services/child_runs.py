@@ -69,14 +69,13 @@ class Had:
 async def make(
     connection: Connection,
     fence: Fence,
-    term: float,
     row: RunRow,
     wanted: Sequence[tuple[CallKey, ChildRequest]],
     graphs: Mapping[str, Graph],
     had: Had,
 ) -> list[RunRow] | Refused:
     """The children of one call, those that a lost claim had made included. Holds the parent's row. Raises Fenced."""
-    await child_runs.hold(connection, fence, term)
+    await child_runs.hold(connection, fence)
     made = await child_runs.of_call(connection, row.id, [key for key, _ in wanted])
     for key, request in wanted:
         if key in made and (made[key].question, made[key].graph) != (request.question, request.graph):

@@ -70,7 +70,7 @@ async def last(connection: Connection, fence: Fence) -> Stored | None:
 
 
 async def rewrite(
-    connection: Connection, fence: Fence, term: float, stored: Stored, state: Mapping[str, Any], turn: int | None
+    connection: Connection, fence: Fence, stored: Stored, state: Mapping[str, Any], turn: int | None
 ) -> None:
     """Write the state behind everything that is on record. Raises Fenced, and StateTooLarge.
 
@@ -89,7 +89,7 @@ async def rewrite(
     if len(blob) > LIMIT:
         raise StateTooLarge(f"The upgraded state has {len(blob)} bytes, over {LIMIT}.")
     parameters = {
-        **_guard(fence, term),
+        **_guard(fence),
         "ns": "",
         "id": id,
         "parent": stored.id,
@@ -102,11 +102,11 @@ async def rewrite(
         raise Fenced(str(fence.run), fence.number)
 
 
-async def repin(connection: Connection, fence: Fence, term: float, version: str) -> None:
+async def repin(connection: Connection, fence: Fence, version: str) -> None:
     """Give the run another version of its graph. Raises Fenced."""
-    if await (await connection.execute(REPIN, {**_guard(fence, term), "version": version})).fetchone() is None:
+    if await (await connection.execute(REPIN, {**_guard(fence), "version": version})).fetchone() is None:
         raise Fenced(str(fence.run), fence.number)
 
 
-def _guard(fence: Fence, term: float) -> dict[str, Any]:
+def _guard(fence: Fence) -> dict[str, Any]:
     return {**ours(fence), "thread": fence.thread, "tenant": fence.tenant}

@@ -158,7 +158,6 @@ class FencedSaver(BaseCheckpointSaver[str]):
         database: Database,
         fence: Fence,
         *,
-        term: float,
         turn_key: str = "",
         at_exit: bool = False,
         content: Sequence[type] | None = None,
@@ -166,7 +165,7 @@ class FencedSaver(BaseCheckpointSaver[str]):
         super().__init__(serde=serializer(content or ()))
         self._at_exit, self._holds_content = at_exit, content is not None
         self._limit = LIMIT if content is None else CONTENT_LIMIT
-        self._database, self._fence, self._term, self._turn_key = database, fence, term, turn_key
+        self._database, self._fence, self._turn_key = database, fence, turn_key
         self._unsaved: dict[str, _Unsaved] = {}
         self._due: list[tuple[str, _Unsaved]] = []
         self._written: dict[str, _Written] = {}

@@ -79,7 +79,7 @@ class ChildRow:
     ended_at: datetime | None
 
 
-async def hold(connection: Connection, fence: Fence, term: float) -> None:
+async def hold(connection: Connection, fence: Fence) -> None:
     """Lock the parent's row for this transaction. Raises Fenced when it is no longer ours."""
     if await (await connection.execute(HOLD, ours(fence))).fetchone() is None:
         raise Fenced(str(fence.run), fence.number)

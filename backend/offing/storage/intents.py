@@ -23,7 +23,7 @@ OPEN = f"""
 
 
 async def declare(
-    connection: Connection, fence: Fence, term: float, key: CallKey, tool: str, args: dict[str, Any], effect: Effect
+    connection: Connection, fence: Fence, key: CallKey, tool: str, args: dict[str, Any], effect: Effect
 ) -> bool:
     """Write the intent. False: an earlier claim had already written it, so the effect may have happened."""
     place = (fence.run, key.superstep, key.path, key.ordinal)

@@ -330,7 +330,7 @@ async def reopen(connection: Connection, fence: Fence, term: float) -> Fence:
     return replace(fence, epoch=row[0])
 
 
-async def hand_back(connection: Connection, fence: Fence, term: float, release: Release) -> None:
+async def hand_back(connection: Connection, fence: Fence, release: Release) -> None:
     """End a claim. Raises Fenced when it is no longer ours."""
     parameters = {
         **ours(fence),

@@ -40,6 +40,14 @@ def test_a_value_that_cannot_be_used_is_named_and_not_shown(
     assert "unset it" in raised.value.remedy
 
 
+def test_a_heartbeat_that_leaves_a_lease_no_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OFFING_LEASE_SECONDS", "10")
+    with pytest.raises(InvalidInput, match=r"OFFING_HEARTBEAT_SECONDS: 5 s is over a quarter .* 10 s"):
+        load_settings(env_file=None)
+    monkeypatch.setenv("OFFING_HEARTBEAT_SECONDS", "2.5")
+    assert load_settings(env_file=None).heartbeat_seconds == 2.5
+
+
 def test_addresses_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://me:hidden@host/name")
     monkeypatch.setenv("OFFING_APP_DATABASE_URL", "postgresql://app:hidden@host/name")
