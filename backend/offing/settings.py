@@ -146,7 +146,9 @@ def load_settings(env_file: Path | None = Path(".env")) -> Settings:
         raise InvalidInput(name, first["msg"], "Correct it in the environment or .env, or unset it.") from None
     most = settings.lease_seconds / 4
     if settings.heartbeat_seconds > most:  # so that three heartbeats may be late before a lease ends
-        what = f"{settings.heartbeat_seconds:g} s is over a quarter of OFFING_LEASE_SECONDS, {settings.lease_seconds:g} s"
+        what = (
+            f"{settings.heartbeat_seconds:g} s is over a quarter of OFFING_LEASE_SECONDS, {settings.lease_seconds:g} s"
+        )
         raise InvalidInput("OFFING_HEARTBEAT_SECONDS", what, f"Set it to {most:g} or less, or raise the lease.")
     return settings
 

@@ -72,7 +72,9 @@ class RunIn(Wire):
     deadline: Deadline | None = Field(default=None, description="The run writes what it has at this time.")
     seed: int = Field(default=0, ge=-(2**63), le=2**63 - 1)
     tool_policy: Policy | None = Field(
-        default=None, description="What its tools may do, rule by rule. null: the default for its scope."
+        default=None,
+        description="What its tools may do, rule by rule. null: in a thread, what was given with its last question; "
+        "else the default for its scope.",
     )
 
 

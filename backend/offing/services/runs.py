@@ -63,7 +63,7 @@ class RunRequest:
     deadline: datetime | None = None
     seed: int = 0
     tool_policy: Policy | None = None
-    """None: the default, with what the scope asks for."""
+    """None: in a thread, what was given with its last question; else the default, with what the scope asks for."""
     idempotency_key: str | None = None
     traceparent: str | None = None
     durability: str = "sync"
@@ -97,8 +97,8 @@ async def submit(
     async with database.transaction(tenant) as connection:
         if request.idempotency_key and (earlier := await runs.submitted_before(connection, request.idempotency_key)):
             return _same(earlier, digest)
-        if request.thread is not None and not any(request.scope.values()):
-            request = replace(request, scope=await runs.scope_of_thread(connection, request.thread) or request.scope)
+        if request.thread is not None:
+            request = await _as_before(connection, request, request.thread)
         new = _new_run(request, graph, engines, digest, servers or Catalogue())
         new = replace(new, engines=await policies.resolved(connection, engines, new.id))
         if request.thread is None:
@@ -218,6 +218,15 @@ async def _tell(hints: Hints, tenant: UUID, run: RunRow, new: list[Step]) -> Non
         await hints.nudge(run.id)
 
 
+async def _as_before(connection: Connection, request: RunRequest, thread: UUID) -> RunRequest:
+    """A follow-up that names no scope, or gives no tool policy, gets those of the question before it."""
+    if not any(request.scope.values()):
+        request = replace(request, scope=await runs.scope_of_thread(connection, thread) or request.scope)
+    if request.tool_policy is None and (given := await runs.policy_of_thread(connection, thread)) is not None:
+        request = replace(request, tool_policy=Policy.model_validate(given))
+    return request
+
+
 def _new_run(
     request: RunRequest, graph: Graph, engines: Mapping[str, EngineChoice], digest: str, servers: Catalogue
 ) -> NewRun:
@@ -239,6 +248,7 @@ def _new_run(
         request_sha256=digest,
         traceparent=request.traceparent,
         durability=request.durability,
+        policy_given=request.tool_policy is not None,
     )
 
 

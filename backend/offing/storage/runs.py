@@ -30,10 +30,11 @@ INSERT_THREAD = "insert into thread (id, tenant_id, title) values (%s, %s, %s)"
 
 INSERT_RUN = f"""
     insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
-                     scope, seed, idempotency_key, request_sha256, traceparent, deadline_at, kind, durability, status)
+                     policy_given, scope, seed, idempotency_key, request_sha256, traceparent, deadline_at, kind,
+                     durability, status)
     values (%(id)s, %(tenant)s, %(thread)s, %(graph)s, %(graph_version)s, %(question)s, %(engines)s, %(policy)s,
-            %(policy_sha256)s, %(budget)s, %(scope)s, %(seed)s, %(idempotency_key)s, %(request_sha256)s,
-            %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s, 'queued')
+            %(policy_sha256)s, %(budget)s, %(policy_given)s, %(scope)s, %(seed)s, %(idempotency_key)s,
+            %(request_sha256)s, %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s, 'queued')
     returning {COLUMNS}
 """
 
@@ -45,6 +46,10 @@ SCOPE_OF_THREAD = """
       from thread where id = %s
 """
 """What the latest run of a thread could see. No row: the tenant has no such thread."""
+
+POLICY_OF_THREAD = """
+    select case when policy_given then policy end from run where thread_id = %s order by created_at desc limit 1
+"""
 
 EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempotency_key = %s"
 
@@ -184,6 +189,8 @@ class NewRun:
     traceparent: str | None = None
     kind: str = "ask"
     durability: str = "sync"
+    policy_given: bool = False
+    """Whether the policy was asked for, and is not the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +257,12 @@ async def scope_of_thread(connection: Connection, thread: UUID) -> dict[str, Any
     if row is None:
         raise NotFound("thread", str(thread))
     return row[0]
+
+
+async def policy_of_thread(connection: Connection, thread: UUID) -> dict[str, Any] | None:
+    """The tool policy that was given with the latest question of a thread. None: it had the default."""
+    row = await (await connection.execute(POLICY_OF_THREAD, (thread,))).fetchone()
+    return row[0] if row else None
 
 
 async def submitted_before(connection: Connection, idempotency_key: str) -> tuple[RunRow, str] | None:
@@ -457,6 +470,7 @@ def _stored(new: NewRun) -> dict[str, Any]:
         "engines": _jsonb({role: choice.model_dump() for role, choice in new.engines.items()}),
         "policy": _jsonb(new.policy),
         "policy_sha256": new.policy_sha256,
+        "policy_given": new.policy_given,
         "budget": _jsonb({"turns": budget.turns, "tokens": budget.tokens, "usd": usd, "seconds": budget.seconds}),
         "scope": _jsonb(new.scope),
         "seed": new.seed,

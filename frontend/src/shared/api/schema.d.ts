@@ -4276,7 +4276,7 @@ export interface components {
              * @description An earlier thread, for a follow-up. null: a new one.
              */
             thread_id?: string | null;
-            /** @description What its tools may do, rule by rule. null: the default for its scope. */
+            /** @description What its tools may do, rule by rule. null: in a thread, what was given with its last question; else the default for its scope. */
             tool_policy?: components["schemas"]["Policy"] | null;
         };
         /**
