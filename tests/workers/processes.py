@@ -2,14 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from offing.local import processes
 from tests.workers import asking, families, special
+from tests.workers.forking import Forked, fork
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,7 +28,7 @@ def with_tests() -> str:
 class Worker:
     """A worker process that a test may kill, stop and continue."""
 
-    child: subprocess.Popen[bytes]
+    child: Forked
     log: Path
     ready: Path
 
@@ -79,6 +77,4 @@ def spawn(
         "PYTHONPATH": with_tests(),
         **more,
     }
-    with log.open("wb") as out:
-        child = processes.spawn(name, [sys.executable, "-m", module], env=environment, output=out, cwd=folder)
-    return Worker(child.process, log, ready)
+    return Worker(fork(name, module, environment, log, folder), log, ready)
