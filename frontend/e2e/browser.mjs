@@ -39,7 +39,6 @@ async function exchangeOf(response) {
   const request = response.request();
   const { pathname, search } = new URL(request.url());
   if (!pathname.startsWith("/api/v1/")) return null;
-  const headers = await request.allHeaders();
   const media = response.headers()["content-type"] ?? "";
   // An answer that the page has left behind has no body any more, and nothing to hold against the document.
   const answer = media.startsWith("application/json") ? await response.text().catch(() => null) : null;
@@ -47,7 +46,7 @@ async function exchangeOf(response) {
     method: request.method(),
     path: pathname,
     query: search.slice(1),
-    headers: { "content-type": headers["content-type"] ?? "" },
+    headers: { "content-type": request.headers()["content-type"] ?? "" },
     body: request.postDataBuffer()?.toString("base64") ?? "",
     status: response.status(),
     media_type: answer === null ? "" : media.split(";")[0],

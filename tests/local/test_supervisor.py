@@ -1,10 +1,11 @@
 """What the supervisor does with programs that end, hang, or refuse to start."""
 
 import os
+import signal
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -91,10 +92,16 @@ def test_a_program_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None
     said: list[str] = []
     clock = iter(range(0, 10_000, 50))  # a busy machine: each start and each end take most of a minute
     supervisor = Supervisor(said.append, clock=lambda: float(next(clock)), second_delay=0.01)
-    supervisor.start([a_process(tmp_path, TELL_READY + "time.sleep(0.02)")])
+    supervisor.begin([a_process(tmp_path, TELL_READY + "time.sleep(0.02)")])
     assert supervisor.watch(threading.Event()) is False
     assert "giving up" in said[-1]
     supervisor.stop()
+
+
+def interrupted_within(seconds: float, found: Callable[[], str]) -> None:
+    """Wait for an interruption. `found`: what there is to see when none comes."""
+    time.sleep(seconds)
+    pytest.fail(f"nothing ended the command: {found()}")
 
 
 def test_a_command_ends_when_a_program_that_it_needs_is_given_up(tmp_path: Path) -> None:
@@ -104,7 +111,7 @@ def test_a_command_ends_when_a_program_that_it_needs_is_given_up(tmp_path: Path)
     watch = threading.Thread(target=watch_or_end, args=(supervisor, threading.Event()))
     watch.start()
     with pytest.raises(KeyboardInterrupt):
-        time.sleep(100)
+        interrupted_within(60, lambda: f"{said}, watching: {watch.is_alive()}, {signal.getsignal(signal.SIGINT)}")
     watch.join()
     supervisor.stop()
     assert said[-1].endswith("for the 6th time in a row; giving up")

@@ -52,7 +52,15 @@ class Up:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def child(self, module: str) -> psutil.Process:
-        return next(p for p in self.family() if p.ppid() == self.process.pid and module in p.cmdline())
+        return next(p for p in self.family() if runs(p, module) and p.ppid() == self.process.pid)
+
+
+def runs(process: psutil.Process, word: str) -> bool:
+    """Whether a process lives and has this word in its command line."""
+    try:
+        return word in process.cmdline()
+    except psutil.NoSuchProcess:  # a zombie is none either
+        return False
 
 
 def start(home: Path, **environment: str) -> Up:
@@ -139,7 +147,7 @@ def test_a_killed_worker_is_started_again(running: Up) -> None:
     killed = running.child("offing_workers")
     killed.kill()
     assert eventually(lambda: "worker ended (signal 9); starting it again" in running.lines)
-    assert eventually(lambda: any("offing_workers" in p.cmdline() for p in running.family()))
+    assert eventually(lambda: any(runs(p, "offing_workers") for p in running.family()))
 
 
 def test_a_killed_postgres_is_started_again_and_the_page_recovers(running: Up) -> None:
@@ -169,7 +177,7 @@ def test_more_workers_start_once_the_page_is_there_and_stop_with_it(tmp_path: Pa
     assert eventually(lambda: "worker-2" in programs(up), READY_SECONDS)
     assert up.lines.index("starting worker-2") > up.lines.index("Ctrl-C stops everything.")
     family = up.family()
-    assert sum("offing_workers" in p.cmdline() for p in family) == 2
+    assert sum(runs(p, "offing_workers") for p in family) == 2
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(40) == 0
     assert gone(family)
@@ -218,14 +226,14 @@ def test_a_folder_of_policies_is_served_to_the_worker_and_a_killed_engine_comes_
     up = start(tmp_path, OFFING_POLICIES=str(policies), **CANARIES)
     up.link()
     try:
-        assert eventually(lambda: any("trainer" in p.cmdline() for p in up.family()), READY_SECONDS)
+        assert eventually(lambda: any(runs(p, "trainer") for p in up.family()), READY_SECONDS)
         for process in up.family():
             calls_out = {"offing.api", "offing_workers"} & set(process.cmdline())
             assert set(CANARIES) & set(process.environ()) == (set(CANARIES) if calls_out else set()), process
         for module in ("offing.api", "offing_workers"):
             url = up.child(module).environ()["OFFING_ENGINE_URL"]
             assert served(url) == ["planner@1"]
-        next(p for p in up.family() if "serve" in p.cmdline()).kill()
+        next(p for p in up.family() if runs(p, "serve")).kill()
         assert eventually(lambda: "engine ended (signal 9); starting it again" in up.lines)
         assert eventually(lambda: served(url) == ["planner@1"], READY_SECONDS)
     finally:
