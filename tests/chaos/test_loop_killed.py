@@ -25,7 +25,7 @@ VICTIMS = ("engine", "worker", "valkey", "postgres")
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each turn kills another program in each phase; four turns kill every program in every phase (`make chaos`)."""
     if "turn" in metafunc.fixturenames:
-        moments: int = metafunc.config.getoption("--moments")
+        moments = int(str(metafunc.config.getoption("--moments")))
         metafunc.parametrize("turn", range(min(len(VICTIMS), max(1, moments // 2))))
 
 
