@@ -37,7 +37,11 @@ WRITTEN = {
     ("GET", "/api/v1/runs/{run_id}/files/{sha256}"),
     ("GET", "/api/v1/health/ready"),
 }
-"""Addresses that the web UI puts together from text, which no type checks."""
+"""Addresses that the web UI puts together from text, which no type checks. Its sources hold these and no others."""
+
+INSERTED = re.compile(r"\$\{[^{}]*\}")
+
+ADDRESS = re.compile(r"/api/v1\b(?:\{\}|[^\s\"'`?#<>\\])*")
 
 
 @pytest.fixture
@@ -56,16 +60,24 @@ async def watched(
         yield api
 
 
+def sources_of_the_page() -> list[str]:
+    """The code of the web UI that ships, without what is generated."""
+    paths = [path for path in (FRONTEND / "src").rglob("*.ts*") if "testing" not in path.parts]
+    return [path.read_text() for path in paths if ".test." not in path.name and path.name != "schema.d.ts"]
+
+
 def operations_of_the_page() -> set[tuple[str, str]]:
     """What the sources of the web UI ask for."""
-    sources = [path for path in (FRONTEND / "src").rglob("*.ts*") if "testing" not in path.parts]
-    typed = {
-        (match[1], match[2])
-        for path in sources
-        if ".test." not in path.name and path.name != "schema.d.ts"
-        for match in CALL.finditer(path.read_text())
-    }
+    typed = {(match[1], match[2]) for source in sources_of_the_page() for match in CALL.finditer(source)}
     return typed | WRITTEN
+
+
+def addresses_from_text(source: str) -> set[str]:
+    """Addresses of the API in the source that are not in a typed call, with `{}` for whatever is inserted."""
+    rest, inserted = CALL.sub("", source), 1
+    while inserted:
+        rest, inserted = INSERTED.subn("{}", rest)
+    return set(ADDRESS.findall(rest))
 
 
 async def stored(api: Api, owner_url: str, folder: Path) -> dict[str, Any]:
@@ -119,6 +131,27 @@ async def test_every_call_of_the_web_ui_is_one_that_the_api_knows(
     assert done.returncode == 0, done.stdout + done.stderr
     unasked = operations_of_the_page() - contract.used
     assert not unasked, f"frontend/contract/client.contract.ts makes no call of {sorted(unasked)}"
+
+
+def test_every_address_that_is_put_together_from_text_is_known_and_asked_for() -> None:
+    found = {address for source in sources_of_the_page() for address in addresses_from_text(source)}
+    assert found == {re.sub(r"\{[^}]*\}", "{}", path) for _, path in WRITTEN}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('fetch("/api/v1/tenants")', {"/api/v1/tenants"}),
+        ("<a href='/api/v1/runs/1/export?format=md'>", {"/api/v1/runs/1/export"}),
+        ("`/api/v1/runs/${encodeURIComponent(id)}/files`", {"/api/v1/runs/{}/files"}),
+        ("`/api/v1/events?cursor=${escape(`${run}:0`)}`", {"/api/v1/events"}),
+        ("`${location.origin}/api/v1${path}`", {"/api/v1{}"}),
+        ('api.GET(\n  "/api/v1/runs", {})', set[str]()),
+        ("api.GET(`/api/v1/runs`)", {"/api/v1/runs"}),
+    ],
+)
+def test_an_address_outside_of_a_typed_call_is_found(source: str, found: set[str]) -> None:
+    assert addresses_from_text(source) == found
 
 
 def test_a_body_of_a_request_takes_no_field_that_it_does_not_name() -> None:
