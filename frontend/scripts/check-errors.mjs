@@ -1,9 +1,10 @@
 // Refuses code that drops an error: a query whose failure nobody looks at reads as an empty answer. Part of `npm run check`.
 //
 //   node scripts/check-errors.mjs [FOLDER]   src by default; exit code 1 names each place
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join, relative } from "node:path";
 import process from "node:process";
+import { pathToFileURL } from "node:url";
 import ts from "typescript";
 
 const HOOKS = new Set(["useQuery", "useInfiniteQuery", "useSuspenseQuery", "useQueries", "useMutation"]);
@@ -73,17 +74,41 @@ function isDataOf(node, names) {
   return through && ts.isIdentifier(at) && names.has(at.text);
 }
 
+/** A handler of a promise's failure that looks at nothing: it is empty, or its value is a constant. */
 function dropsError(handler) {
   if (!handler || !(ts.isArrowFunction(handler) || ts.isFunctionExpression(handler))) return false;
-  const { body } = handler;
-  if (ts.isBlock(body)) return body.statements.length === 0;
-  const kinds = [ts.SyntaxKind.NullKeyword, ts.SyntaxKind.FalseKeyword, ts.SyntaxKind.TrueKeyword];
-  const constant = ts.isIdentifier(body) ? body.text === "undefined" : ts.isLiteralExpression(body);
-  return constant || kinds.includes(body.kind) || ts.isArrayLiteralExpression(body) || isEmptyObject(body);
+  return ts.isBlock(handler.body) ? doesNothing(handler.body) : isConstant(handler.body);
 }
 
-function isEmptyObject(body) {
-  return ts.isParenthesizedExpression(body) && ts.isObjectLiteralExpression(body.expression);
+/** Whether a block is empty, or only leaves with a constant. */
+function doesNothing(block) {
+  const [first, second] = block.statements;
+  if (!first) return true;
+  if (second) return false;
+  if (ts.isReturnStatement(first)) return !first.expression || isConstant(first.expression);
+  return ts.isBreakStatement(first) || ts.isContinueStatement(first);
+}
+
+const KEYWORDS = new Set([ts.SyntaxKind.NullKeyword, ts.SyntaxKind.FalseKeyword, ts.SyntaxKind.TrueKeyword]);
+
+/** A literal, also of an array or object, or a name in capitals. */
+function isConstant(value) {
+  if (ts.isParenthesizedExpression(value) || ts.isAsExpression(value) || ts.isSatisfiesExpression(value)) {
+    return isConstant(value.expression);
+  }
+  if (ts.isIdentifier(value)) return value.text === "undefined" || /^[A-Z][A-Z0-9_]*$/.test(value.text);
+  if (ts.isPrefixUnaryExpression(value)) return isConstant(value.operand);
+  if (ts.isArrayLiteralExpression(value)) return value.elements.every(isConstant);
+  if (ts.isObjectLiteralExpression(value)) {
+    return value.properties.every((one) => ts.isPropertyAssignment(one) && isConstant(one.initializer));
+  }
+  return ts.isLiteralExpression(value) || KEYWORDS.has(value.kind);
+}
+
+/** Whether a comment stands in the block, beside its statements. */
+function saysWhy(block) {
+  const statements = block.statements.map((one) => one.getText());
+  return /\/[/*]/.test(statements.reduce((text, one) => text.replace(one, () => ""), block.getText()));
 }
 
 /** Places in a file's text that drop an error, as `{ line, rule }`. */
@@ -104,9 +129,7 @@ export function droppedErrors(text, name = "file.tsx") {
   const visit = (node) => {
     if (ts.isCallExpression(node) && HOOKS.has(calledName(node))) checkHook(node, add);
     if (ts.isCallExpression(node) && calledName(node) === "catch" && dropsError(node.arguments[0])) add(node, "caught");
-    if (ts.isCatchClause(node) && node.block.statements.length === 0 && !/\/[/*]/.test(node.block.getFullText())) {
-      add(node, "caught");
-    }
+    if (ts.isCatchClause(node) && doesNothing(node.block) && !saysWhy(node.block)) add(node, "caught");
     if (ts.isBinaryExpression(node) && /^(\?\?|\|\|)$/.test(node.operatorToken.getText())) {
       if (isDataOf(node.left, results)) add(node, "otherwise");
     }
@@ -127,7 +150,8 @@ function checkHook(call, add) {
   if (!isLookedAt(enclosingFunction(parent), parent.name.text, parent)) add(call, "looked");
 }
 
-if (import.meta.url === `file://${process.argv[1]}`) {
+// Node gives the path as it was typed and the address of the file itself: escaped, and with links followed.
+if (process.argv[1] && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href) {
   const folder = process.argv[2] ?? "src";
   const faults = sources(folder).flatMap((path) =>
     droppedErrors(readFileSync(path, "utf8"), path).map(({ line, why }) => `${relative(".", path)}:${line} ${why}`),

@@ -1,4 +1,8 @@
-import { expect, test } from "vitest";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
 // @ts-expect-error: a script of the checks, without types
 import { droppedErrors } from "../../scripts/check-errors.mjs";
 
@@ -16,6 +20,16 @@ test.each([
   ["fetchSteps().catch(() => {});", "caught"],
   ["fetchSteps().catch(() => []);", "caught"],
   ["try { read(); } catch {}", "caught"],
+  ["function a() { try { return read(); } catch { return null; } }", "caught"],
+  ["function a() { try { return read(); } catch { return; } }", "caught"],
+  ["function a() { try { return read(); } catch { return []; } }", "caught"],
+  ["function a() { try { return read(); } catch { return { items: [], next: -1 }; } }", "caught"],
+  ["function a() { try { return read(); } catch { return NOTHING; } }", "caught"],
+  ["function a() { try { return read(); } catch { return 'http://nowhere'; } }", "caught"],
+  ["function a() { try { return read(); } catch (error) { return false; } }", "caught"],
+  ["for (const one of all) { try { read(one); } catch { continue; } }", "caught"],
+  ["fetchSteps().catch(() => { return null; });", "caught"],
+  ["fetchSteps().catch(() => NOTHING);", "caught"],
   ["void upload.send(files);", "voided"],
 ])("dropped: %s", (code, rule) => {
   expect(rules(code)).toEqual([rule]);
@@ -29,7 +43,27 @@ test.each([
   "function A() { const a = useQuery(q); const b = useQuery(q); return <Loaded query={together({ a, b })}>{s}</Loaded>; }",
   "fetchSteps().catch((error) => setError(error));",
   "try { store(); } catch { /* Without storage the draft lives as long as the page. */ }",
+  "function a() { try { return read(); } catch { return null; /* Without storage nothing was kept. */ } }",
+  "function a() { try { return read(); } catch { throw new MissingCode(); } }",
+  "function a() { try { return read(); } catch { suspectAway(); return null; } }",
+  "function a() { try { return read(); } catch (error) { return failed(error); } }",
   "void client.invalidateQueries({ queryKey });",
 ])("kept: %s", (code) => {
   expect(rules(code)).toEqual([]);
+});
+
+test.each(["plain", "with a space", "50% #1 für alle"])("the check runs in a folder that is called “%s”", (name) => {
+  const folder = mkdtempSync(join(tmpdir(), "page-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const page = join(folder, name);
+  mkdirSync(join(page, "src"), { recursive: true });
+  cpSync(resolve("scripts"), join(page, "scripts"), { recursive: true });
+  symlinkSync(resolve("node_modules"), join(page, "node_modules"));
+  symlinkSync(page, join(folder, "link"));
+  writeFileSync(join(page, "src", "a.ts"), "fetchSteps().catch(() => undefined);\n");
+  for (const cwd of [page, join(folder, "link")]) {
+    const check = spawnSync(process.execPath, [join(cwd, "scripts", "check-errors.mjs")], { cwd, encoding: "utf8" });
+    expect(check.stderr).toContain("a.ts:1 This handler drops the error");
+    expect(check.status).toBe(1);
+  }
 });

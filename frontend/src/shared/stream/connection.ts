@@ -39,6 +39,8 @@ export function readEvent(name: StreamEvent["name"], text: string): StreamEvent 
   try {
     data = JSON.parse(text);
   } catch {
+    // One that is no JSON is left out: a step that is missing is a hole in the log, which is fetched, and a run's next
+    // event tells its state anew.
     return null;
   }
   const fields = record(data);
