@@ -3,6 +3,7 @@
 import { act, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test, vi } from "vitest";
+import { makeQueryClient } from "@/app/providers";
 import { aJob, aReport, aRun, aVersion, JOB_ID, RUN_ID } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
 import { at, problem, server } from "@/testing/server";
@@ -127,6 +128,50 @@ test("while the server is away a banner says so, and it leaves by itself when wh
   away = false;
   await waitFor(() => expect(screen.queryByText("The server cannot be reached.")).toBeNull(), { timeout: 20_000 });
   expect(await screen.findByText(ENDED.question)).toBeVisible();
+});
+
+/** A client that makes its attempts without a pause between them. */
+function impatientClient() {
+  const client = makeQueryClient();
+  client.setDefaultOptions({ queries: { ...client.getDefaultOptions().queries, retryDelay: 0 } });
+  return client;
+}
+
+test("a failure that outlasts the retries while the server is there says that what is shown may be out of date", async () => {
+  let failing = false;
+  const held = { items: [ENDED], next: null };
+  server.use(http.get(at("/runs"), () => (failing ? problem(502, "Bad gateway") : HttpResponse.json(held))));
+  const client = impatientClient();
+  const { user } = renderPage("/", client);
+  const runs = within(await screen.findByRole("region", { name: "Runs" }));
+  await runs.findByText(ENDED.question);
+  failing = true;
+  act(() => void client.invalidateQueries({ queryKey: ["runs"] }));
+  expect(await runs.findByText(/may be out of date/)).toBeVisible();
+  expect(runs.getByText(ENDED.question)).toBeVisible();
+  expect(screen.queryByText(/The server answers, but/)).toBeNull();
+  failing = false;
+  await user.click(runs.getByRole("button", { name: "Try again" }));
+  await waitFor(() => expect(runs.queryByText(/may be out of date/)).toBeNull());
+});
+
+test("while the banner says that the server is away, what was loaded before has no note of its own", async () => {
+  let away = false;
+  const gone = () => (away ? HttpResponse.error() : undefined);
+  server.use(
+    http.get(at("/health/ready"), () => gone() ?? HttpResponse.json({ status: "ok", parts: {} })),
+    http.get(at("/runs"), () => gone() ?? HttpResponse.json({ items: [ENDED], next: null })),
+  );
+  const client = impatientClient();
+  renderPage("/", client);
+  const runs = within(await screen.findByRole("region", { name: "Runs" }));
+  await runs.findByText(ENDED.question);
+  away = true;
+  act(() => void client.invalidateQueries({ queryKey: ["runs"] }));
+  expect(await screen.findByText("The server cannot be reached.")).toBeVisible();
+  await waitFor(() => expect(client.getQueryState(["runs", ""])?.status).toBe("error"));
+  await waitFor(() => expect(runs.queryByRole("alert")).toBeNull());
+  expect(runs.getByText(ENDED.question)).toBeVisible();
 });
 
 test("a database that is away is told from a server that is", async () => {

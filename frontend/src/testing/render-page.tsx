@@ -3,12 +3,12 @@
 import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
 import { render } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { Providers } from "@/app/providers";
+import { makeQueryClient, Providers } from "@/app/providers";
 import { makeRouter } from "@/app/router";
 import { StreamHub } from "@/shared/stream/hub";
 import { FakeSource } from "./fake-source";
 
-export function renderPage(address: string) {
+export function renderPage(address: string, client = makeQueryClient()) {
   const sources: FakeSource[] = [];
   const hub = new StreamHub({
     tab: "this",
@@ -24,7 +24,7 @@ export function renderPage(address: string) {
   });
   const router = makeRouter(createMemoryHistory({ initialEntries: [address] }));
   const view = render(
-    <Providers hub={hub}>
+    <Providers client={client} hub={hub}>
       <RouterProvider router={router} />
     </Providers>,
   );

@@ -5,6 +5,7 @@
 
 import { type ReactNode, useState } from "react";
 import { isAway } from "../api/client";
+import { useAway } from "../api/reach";
 import { span } from "../format/numbers";
 import { useNow } from "./hooks";
 import { ProblemNote } from "./problem-note";
@@ -48,9 +49,11 @@ export function Loaded<T>({ query, what, empty, framed = false, children }: Load
 
 /** Only why a query failed, for a place where its data fills in what stands there already. */
 export function Failure({ query }: { query: Pick<Loadable<unknown>, "data" | "error" | "refetch"> }) {
-  // What is shown stays true while the server is away; that it is away is said once, by the banner.
-  if (query.data !== undefined && isAway(query.error)) return null;
-  return <ProblemNote error={query.error} onRetry={query.refetch} />;
+  const away = useAway() !== null;
+  const stale = query.data !== undefined;
+  // While the server is away the banner says so once, and everything in view is fetched anew when it is back.
+  if (stale && away && isAway(query.error)) return null;
+  return <ProblemNote error={query.error} onRetry={query.refetch} stale={stale} />;
 }
 
 /** Seconds after which a wait says how long it has lasted. */

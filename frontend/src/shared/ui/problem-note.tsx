@@ -4,10 +4,12 @@ import "./controls.css";
 interface ProblemNoteProps {
   error: unknown;
   onRetry?: () => unknown;
+  /** Data that came before the failure is still shown. */
+  stale?: boolean;
 }
 
 /** What happened, what is safe, what to do. Renders nothing without an error. */
-export function ProblemNote({ error, onRetry }: ProblemNoteProps) {
+export function ProblemNote({ error, onRetry, stale = false }: ProblemNoteProps) {
   if (!error) return null;
   const problem = error instanceof ApiProblem ? error : null;
   // Code of the page that is not there any more comes with a reload, and so does a way out of an error of the page.
@@ -25,6 +27,7 @@ export function ProblemNote({ error, onRetry }: ProblemNoteProps) {
         )}
       </p>
       {problem?.remedy && <p>{problem.remedy}</p>}
+      {stale && <p>What is shown here was loaded before and may be out of date.</p>}
       {(onRetry || reload) && (
         <p className="notice-acts">
           {onRetry && (
