@@ -7,7 +7,14 @@ import process from "node:process";
 import { pathToFileURL } from "node:url";
 import ts from "typescript";
 
-const HOOKS = new Set(["useQuery", "useInfiniteQuery", "useSuspenseQuery", "useQueries", "useMutation"]);
+const HOOKS = new Set([
+  "useQuery",
+  "useInfiniteQuery",
+  "useSuspenseQuery",
+  "useQueries",
+  "useMutation",
+  "useCreateRun",
+]);
 const LOOKED_AT = new Set(["error", "isError", "isLoadingError"]);
 /** Promises that never fail, or whose failure the callee shows. */
 const SAFE = new Set(["invalidateQueries", "forgetStanding"]);

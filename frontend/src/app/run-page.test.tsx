@@ -183,6 +183,52 @@ test("a partial report says why in plain words and offers to dig deeper in its t
   await waitFor(() => expect(sent).toMatchObject({ thread_id: aRun().thread_id, budget: { turns: 40 } }));
 });
 
+/** The first answer to a new run is lost; gives the keys of all requests. */
+function losesFirstAnswer(): (string | null)[] {
+  const keys: (string | null)[] = [];
+  server.use(
+    http.post(at("/runs"), ({ request }) => {
+      keys.push(request.headers.get("Idempotency-Key"));
+      return keys.length === 1 ? HttpResponse.error() : HttpResponse.json(aRun(), { status: 201 });
+    }),
+  );
+  return keys;
+}
+
+test("a follow-up that is asked again after a lost answer makes no second run, and an edited one is another", async () => {
+  const keys = losesFirstAnswer();
+  serves(aRun({ ...DONE, last_seq: 2, marks: "nw" }));
+  const { user } = renderPage(ADDRESS);
+  const form = within(await screen.findByRole("form", { name: "Follow-up question" }));
+  const ask = async (text: string) => {
+    await user.type(form.getByRole("textbox"), text);
+    await user.click(form.getByRole("button", { name: "Ask" }));
+  };
+  await ask("And why?");
+  await form.findByText("The server cannot be reached");
+  await user.click(form.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(form.getByRole("textbox")).toHaveValue(""));
+  await ask("And when?");
+  await waitFor(() => expect(keys).toHaveLength(3));
+  expect(keys[1]).toBe(keys[0]);
+  expect(keys[2]).not.toBe(keys[0]);
+});
+
+test("digging deeper again after a lost answer makes no second run", async () => {
+  const keys = losesFirstAnswer();
+  server.use(
+    http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport({ status: "partial", reason: "turn_limit" }))),
+  );
+  serves(aRun({ ...DONE, stop_reason: "turn_limit", last_seq: 2, marks: "nw" }));
+  const { user } = renderPage(ADDRESS);
+  const deeper = await screen.findByRole("button", { name: /Dig deeper/ });
+  await user.click(deeper);
+  await screen.findByText("The server cannot be reached");
+  await user.click(deeper);
+  await waitFor(() => expect(keys).toHaveLength(2));
+  expect(keys[1]).toBe(keys[0]);
+});
+
 test("the report appears when the run ends, and the view the reader was in stays", async () => {
   serves(aRun({ last_seq: 2, marks: "nn" }));
   const { sources } = renderPage(ADDRESS);

@@ -1,10 +1,10 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { type DragEvent, type KeyboardEvent, useRef, useState } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type DragEvent, type KeyboardEvent, useState } from "react";
 import { enginesQuery, graphsQuery, mcpServersQuery } from "@/shared/api/catalog";
 import { ApiProblem } from "@/shared/api/client";
 import { collectionsQuery } from "@/shared/api/library";
-import { createRun, type Run } from "@/shared/api/runs";
-import { randomName } from "@/shared/stream/browser";
+import type { Run } from "@/shared/api/runs";
+import { useCreateRun } from "@/shared/api/use-create-run";
 import { useDraft } from "@/shared/ui/drafts";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { type Picked, readDrop } from "@/shared/upload/read-drop";
@@ -131,25 +131,14 @@ export function Composer({ onAsked }: ComposerProps) {
 }
 
 /**
- * Asking twice with the same words after a lost answer makes one run: the key changes with the request only. An engine
- * that was chosen waits for the list of graphs, whose roles it answers; without that list nothing is asked.
+ * An engine that was chosen waits for the list of graphs, whose roles it answers; without that list nothing is asked.
  */
 function useAsk(onAsked: (run: Run) => void) {
   const client = useQueryClient();
-  const sent = useRef({ text: "", key: "" });
-  return useMutation({
-    mutationFn: async (draft: Draft) => {
-      const graphs = draft.engine.trim() ? await client.ensureQueryData(graphsQuery) : [];
-      const wrong = engineComplaint(draft, graphs);
-      if (wrong) throw new ApiProblem(422, "The question was not asked", wrong, "Answered by");
-      const request = runRequest(draft, graphs);
-      const text = JSON.stringify(request);
-      if (sent.current.text !== text) sent.current = { text, key: randomName() };
-      return createRun(request, sent.current.key);
-    },
-    onSuccess: (run) => {
-      sent.current = { text: "", key: "" };
-      onAsked(run);
-    },
-  });
+  return useCreateRun(async (draft: Draft) => {
+    const graphs = draft.engine.trim() ? await client.ensureQueryData(graphsQuery) : [];
+    const wrong = engineComplaint(draft, graphs);
+    if (wrong) throw new ApiProblem(422, "The question was not asked", wrong, "Answered by");
+    return runRequest(draft, graphs);
+  }, onAsked);
 }

@@ -1,9 +1,9 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent } from "react";
-import { createRun, hasEnded, type Run, type RunDetail, steerRun } from "@/shared/api/runs";
+import { hasEnded, type Run, type RunDetail, steerRun } from "@/shared/api/runs";
+import { useCreateRun } from "@/shared/api/use-create-run";
 import { seqsWith } from "@/shared/horizon/marks";
 import { changeLog } from "@/shared/stream/apply-events";
-import { randomName } from "@/shared/stream/browser";
 import { type StepLog, stepAt, withSteps } from "@/shared/stream/step-log";
 import { useDraft } from "@/shared/ui/drafts";
 import { ProblemNote } from "@/shared/ui/problem-note";
@@ -73,13 +73,13 @@ function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
 function FollowUp({ run, onAsked }: SteeringBarProps) {
   const [text, setText] = useDraft(`follow.${run.id}`, "");
   const [turns, setTurns] = useDraft(`follow.turns.${run.id}`, Math.max(4, run.budget.turns));
-  const ask = useMutation({
-    mutationFn: (question: string) => createRun(followUpRequest(run, question, turns), randomName()),
-    onSuccess: (asked) => {
+  const ask = useCreateRun(
+    (question: string) => followUpRequest(run, question, turns),
+    (asked) => {
       setText("");
       onAsked(asked);
     },
-  });
+  );
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (text.trim().length >= 3) ask.mutate(text.trim());
@@ -121,7 +121,7 @@ function FollowUp({ run, onAsked }: SteeringBarProps) {
 
 /** The same question again in its thread, with the next larger budget. */
 export function DigDeeper({ run, onAsked }: { run: RunDetail; onAsked(run: Run): void }) {
-  const ask = useMutation({ mutationFn: () => createRun(deeperRequest(run), randomName()), onSuccess: onAsked });
+  const ask = useCreateRun(() => deeperRequest(run), onAsked);
   return (
     <>
       <button type="button" className="btn small" disabled={ask.isPending} onClick={() => ask.mutate()}>
