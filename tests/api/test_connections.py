@@ -126,6 +126,21 @@ async def test_a_body_that_stops_is_given_up(api: Api) -> None:
     assert json.loads(received.partition(b"\r\n\r\n")[2])["type"] == "urn:offing:problem:request_timeout"
 
 
+async def test_a_body_without_a_key_is_not_waited_for_and_keeps_nobody_out(api: Api) -> None:
+    """More of them than an address may have in the middle of a request."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(connected(api)) for _ in range(15)]
+        for client in clients:
+            client.sendall(POST + b"Content-Length: 1000000\r\n\r\n{")
+            client.settimeout(PATIENCE)
+        heads = await asyncio.to_thread(lambda: [client.recv(12) for client in clients])
+        assert heads == [b"HTTP/1.1 401"] * len(clients)
+        await asyncio.sleep(1.1)  # the time for which a connection is young
+        assert (await api.nobody.get("/api/v1/health/live")).status_code == 200
+        ends = await asyncio.to_thread(lambda: [answer(client) for client in clients])
+    assert all(b"Unauthorized" in end or b"unauthor" in end for end in ends), ends
+
+
 async def test_an_upload_over_a_slow_line_arrives_however_long_it_takes(api: Api) -> None:
     """Three times as long as a body may stand still, at a rate that is enough."""
 

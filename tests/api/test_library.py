@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from offing.api import uploads
+from offing.clock import new_id
 from tests.api.conftest import Api
 from tests.api.hands import TEXT
 
@@ -181,9 +182,14 @@ async def test_uploads_that_do_not_fit_are_told_when_to_come_back(api: Api) -> N
     async def send(client: httpx.AsyncClient) -> httpx.Response:
         return await client.post("/api/v1/library", files=[part("a.md", TEXT)])
 
-    with gate.admitted(api.tenant, uploads.MAX_UPLOAD_BYTES):
-        full = await send(api.other)
-        assert (full.status_code, full.headers["retry-after"]) == (503, "2")
+    half = uploads.MAX_UPLOAD_BYTES_OF_TENANT
+    with gate.admitted(api.tenant, half):
+        more = await send(api.http)
+        assert (more.status_code, more.headers["retry-after"]) == (429, "2")
+        assert (await send(api.other)).status_code == 200
+        with gate.admitted(new_id(), half):
+            full = await send(api.other)
+            assert (full.status_code, full.headers["retry-after"]) == (503, "2")
     for _ in range(uploads.MAX_UPLOADS_OF_TENANT):
         gate.by_tenant[api.tenant] += 1
     many, other = await send(api.http), await send(api.other)
@@ -193,7 +199,7 @@ async def test_uploads_that_do_not_fit_are_told_when_to_come_back(api: Api) -> N
     assert other.status_code == 200, other.text
     gate.by_tenant.clear()
     assert (await send(api.http)).status_code == 200
-    assert (gate.by_tenant.total(), gate.announced) == (0, 0)
+    assert (gate.by_tenant.total(), gate.announced.total()) == (0, 0)
 
 
 async def test_an_upload_that_breaks_off_gives_its_place_back(api: Api) -> None:
@@ -209,4 +215,4 @@ async def test_an_upload_that_breaks_off_gives_its_place_back(api: Api) -> None:
     while gate.by_tenant.total():
         assert time.monotonic() < give_up
         await asyncio.sleep(0.01)
-    assert gate.announced == 0
+    assert gate.announced.total() == 0

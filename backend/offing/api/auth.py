@@ -10,7 +10,7 @@ from fastapi import Depends, Header, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
 from offing.api.guard import SAFE
-from offing.api.parts import Held
+from offing.api.parts import Held, Parts, parts_of
 from offing.api.problems import Refusal
 from offing.core.errors import Unauthorised
 
@@ -43,10 +43,24 @@ async def authenticated(
     session: Annotated[str | None, Depends(cookie)],
     x_csrf_token: Annotated[str | None, Header(description="Needed on writes with the session cookie.")] = None,
 ) -> Caller:
-    """The caller of this request. A key, where one is sent, is what counts.
+    """The caller of this request. A key, where one is sent, is what counts. Who it is, is found out once a request.
 
     Raises Unauthorised without a usable one, and Refusal for a session's write without its token.
     """
+    if (found := getattr(request.state, "caller", None)) is None:
+        found = request.state.caller = await _caller(request, held, key, session, x_csrf_token)
+    return found
+
+
+async def authenticate(request: Request) -> None:
+    """Do what `authenticated` does, for what happens before the dependencies of a route."""
+    csrf_token = request.headers.get("x-csrf-token")
+    await authenticated(request, parts_of(request), await bearer(request), await cookie(request), csrf_token)
+
+
+async def _caller(
+    request: Request, held: Parts, key: HTTPAuthorizationCredentials | None, session: str | None, csrf_token: str | None
+) -> Caller:
     if key is not None:
         presented = key.credentials
         tenant, key_id = await held.door.holder_of_key(presented)
@@ -54,7 +68,7 @@ async def authenticated(
     if not session:
         raise Unauthorised("This needs an API key or a session.")
     found = await held.door.holder_of_session(session)
-    if request.method not in SAFE and not hmac.compare_digest((x_csrf_token or "").encode(), found.csrf_token.encode()):
+    if request.method not in SAFE and not hmac.compare_digest((csrf_token or "").encode(), found.csrf_token.encode()):
         raise Refusal(
             403,
             "csrf",

@@ -1,15 +1,13 @@
 """JSON bodies that the rest can trust: bounded in depth, finite numbers, text that Postgres and msgpack can hold.
 
-Route classes, so that they apply to whatever a router serves. Here are the limits on a body's size as well, because the
-framework's own would not answer with a problem.
+Here are the limits on a body's size as well, because the framework's own would not answer with a problem.
 """
 
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, ClassVar
+from collections.abc import AsyncGenerator
+from typing import Any
 
 import orjson
-from fastapi import Request, Response
-from fastapi.routing import APIRoute
+from fastapi import Request
 
 from offing.api.problems import Refusal
 
@@ -65,25 +63,3 @@ class StrictRequest(Request):
 def _refuse_large(size: int, most: int) -> None:
     if size > most:
         raise Refusal(413, "too_large", "The body is larger than allowed.", f"Send at most {most:,} bytes.")
-
-
-class StrictRoute(APIRoute):
-    """Reads bodies through `StrictRequest`."""
-
-    most_body: ClassVar[int] = 1_000_000
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def strictly(request: Request) -> Response:
-            strict = StrictRequest(request.scope, request.receive)
-            strict.most_body = self.most_body
-            return await handle(strict)
-
-        return strictly
-
-
-class UploadRoute(StrictRoute):
-    """For requests that carry files."""
-
-    most_body: ClassVar[int] = 256 * 2**20

@@ -15,7 +15,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from offing.api import wire
 from offing.api.problems import Refusal, printable
 from offing.api.schemas import UploadedOut
-from offing.api.strict import UploadRoute, refuse_nul
+from offing.api.strict import refuse_nul
 from offing.library.readers import Readers
 from offing.services import library
 from offing.services.library import Ingested, Upload, collection_name
@@ -26,6 +26,9 @@ MOST_FILE = 25 * 2**20
 
 MOST_FILES = 500
 
+MAX_UPLOAD = 256 * 2**20
+"""Bytes of one request."""
+
 MAX_UPLOADS = 32
 """Uploads in progress in one process."""
 
@@ -34,6 +37,9 @@ MAX_UPLOADS_OF_TENANT = 16
 
 MAX_UPLOAD_BYTES = 1024 * 2**20
 """Bytes of all uploads in progress, as their requests announce them."""
+
+MAX_UPLOAD_BYTES_OF_TENANT = MAX_UPLOAD_BYTES // 2
+"""The same of one tenant, so that the largest file of another one finds room."""
 
 QUEUE_SECONDS = 300.0
 """Maximum seconds that one document waits for a reader behind the documents of others."""
@@ -77,23 +83,27 @@ class UploadGate:
     """
 
     by_tenant: Counter[UUID] = field(default_factory=Counter[UUID])
-    announced: int = 0
+    announced: Counter[UUID] = field(default_factory=Counter[UUID])
+    """Bytes by tenant."""
 
     @contextmanager
     def admitted(self, tenant: UUID, size: int) -> Generator[None]:
         """Hold a place for an upload of `size` bytes. Raises Refusal when there is none."""
         if self.by_tenant[tenant] >= MAX_UPLOADS_OF_TENANT:
             raise Refusal(429, "too_many_uploads", f"{MAX_UPLOADS_OF_TENANT} uploads are in progress.", WAIT)
-        full = self.by_tenant.total() >= MAX_UPLOADS or self.announced + size > MAX_UPLOAD_BYTES
+        if self.by_tenant[tenant] and self.announced[tenant] + size > MAX_UPLOAD_BYTES_OF_TENANT:
+            megabytes = MAX_UPLOAD_BYTES_OF_TENANT // 2**20
+            raise Refusal(429, "too_many_uploads", f"Uploads of {megabytes} MB are in progress.", WAIT)
+        full = self.by_tenant.total() >= MAX_UPLOADS or self.announced.total() + size > MAX_UPLOAD_BYTES
         if full and self.by_tenant.total():
             raise Refusal(503, "too_many_uploads", "Other uploads take up all that this server takes at once.", WAIT)
         self.by_tenant[tenant] += 1
-        self.announced += size
+        self.announced[tenant] += size
         try:
             yield
         finally:
             self.by_tenant[tenant] -= 1
-            self.announced -= size
+            self.announced[tenant] -= size
 
 
 WAIT = "Send it again when the seconds of Retry-After have passed."
@@ -102,7 +112,7 @@ WAIT = "Send it again when the seconds of Retry-After have passed."
 def announced_size(request: Request) -> int:
     """Bytes of the body as the request announces them; a body that is sent in chunks counts as the largest allowed."""
     length = request.headers.get("content-length", "")
-    return int(length) if length.isdigit() else UploadRoute.most_body
+    return int(length) if length.isdigit() else MAX_UPLOAD
 
 
 @asynccontextmanager

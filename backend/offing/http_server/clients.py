@@ -42,7 +42,7 @@ class Connection(Protocol):
     address: str
 
     def close_idle(self) -> bool:
-        """Close it if its request has no complete head. Whether it was closed."""
+        """Close it if its request has no complete head, or is answered. Whether it was closed."""
         ...
 
 

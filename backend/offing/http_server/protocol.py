@@ -17,6 +17,9 @@ from offing.http_server.requests import StrictConnection
 Owed = Literal["head", "body"]
 """What a client has begun to send and not finished."""
 
+ANSWERED_SECONDS = 5.0
+"""How long a body may go on arriving whose request is answered. To close at once would lose the answer on its way."""
+
 
 def protocol_for(clients: Clients) -> Callable[..., asyncio.Protocol]:
     """Return what uvicorn's `http` setting takes; all its connections are counted in `clients`."""
@@ -41,6 +44,8 @@ class GuardedProtocol(H11Protocol):
         self._clients, self._limits = clients, clients.limits
         self._admitted = False
         self._owed: Owed | None = None
+        self._answered = False
+        """The request was answered before it had arrived whole."""
         self._since, self._arrived = 0.0, 0
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
@@ -70,8 +75,13 @@ class GuardedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self.transport.is_closing():
-            self._watch()
+        if self.transport.is_closing():
+            return
+        if self.conn.their_state is h11.SEND_BODY and self._reading is not None:
+            self._answered = True
+            self._reading.cancel()
+            self._reading = self.loop.call_later(ANSWERED_SECONDS, self.transport.close)
+        self._watch()
 
     # What the client owes ---------------------------------------------------------------------------------------------
 
@@ -114,7 +124,7 @@ class GuardedProtocol(H11Protocol):
         self._answer(408, "request_timeout", f"The {self._owed} of the request did not arrive in time.")
 
     def close_idle(self) -> bool:
-        if self._owed != "head":
+        if self._owed != "head" and not self._answered:
             return False
         self._answer(408, "request_timeout", "Too many unfinished requests come from this address.")
         return True

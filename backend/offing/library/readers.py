@@ -9,10 +9,12 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
+from uuid import UUID
 
 import orjson
 
@@ -137,7 +139,7 @@ class Reader:
 class Readers:
     """`async with Readers() as readers: await readers.read(name, data)`, from any number of tasks.
 
-    Tasks get their turn in the order in which they asked.
+    Tasks of a tenant get their turn in the order in which they asked.
     """
 
     def __init__(
@@ -155,7 +157,7 @@ class Readers:
         self._wait_seconds = wait_seconds
         self.at_once = IN_HAND_PER_READER * len(self._readers)
         """Maximum number of documents in hand."""
-        self._in_hand = asyncio.Semaphore(self.at_once)
+        self._in_hand = _FairTurns(self.at_once)
 
     async def __aenter__(self) -> Self:
         for reader in self._readers:
@@ -166,15 +168,17 @@ class Readers:
         await asyncio.gather(*(reader.close() for reader in self._readers))
 
     @asynccontextmanager
-    async def turn(self) -> AsyncGenerator["Turn"]:
+    async def turn(self, tenant: UUID | None = None) -> AsyncGenerator["Turn"]:
         """Wait until a document may be loaded, read and stored. Raises `Busy` when the wait exceeds its limit.
+
+        Tenants take turns, however many documents of each wait.
 
         The turn lasts until the document is stored, so that documents which were read never pile up before a database
         that stores them more slowly.
         """
         try:
             async with asyncio.timeout(self._wait_seconds):
-                await self._in_hand.acquire()
+                await self._in_hand.acquire(tenant)
         except TimeoutError:
             raise Busy(self._wait_seconds) from None
         try:
@@ -182,10 +186,44 @@ class Readers:
         finally:
             self._in_hand.release()
 
-    async def read(self, name: str, data: bytes) -> Document:
+    async def read(self, name: str, data: bytes, tenant: UUID | None = None) -> Document:
         """Read one document as `Reader.read` does. Raises `Busy` as `turn` does."""
-        async with self.turn() as turn:
+        async with self.turn(tenant) as turn:
             return await turn.read(name, data)
+
+
+class _FairTurns:
+    """A semaphore whose waiters are served tenant by tenant in rotation."""
+
+    def __init__(self, free: int) -> None:
+        self._free = free
+        self._waiting: dict[UUID | None, deque[asyncio.Future[None]]] = {}
+
+    async def acquire(self, tenant: UUID | None) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(tenant, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release()  # it was given in the moment in which nobody wanted it any more
+            raise
+
+    def release(self) -> None:
+        """Give the turn to the next tenant's first waiter, and put that tenant behind the others."""
+        while self._waiting:
+            tenant = next(iter(self._waiting))
+            waiting = self._waiting.pop(tenant)
+            turn = waiting.popleft()
+            if waiting:
+                self._waiting[tenant] = waiting
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -301,7 +301,7 @@ async def _take_one(
             raise Unavailable("Postgres did not answer for the documents before it.")
         if known is not None:
             return await _stored(db, batch, same, known, replaced)
-        async with readers.turn() as turn:
+        async with readers.turn(batch.tenant) as turn:
             await _stored(db, batch, same, await _read(turn, same[0]), replaced)
     except (Refused, OSError) as refusal:
         _settle_all(batch, same, "refused", str(refusal))

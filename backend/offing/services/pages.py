@@ -75,7 +75,7 @@ class Pages:
         return ""
 
     async def _read(self, fetched: Fetched) -> Document:
-        return await self.reach.readers.read(NAMES.get(fetched.media_type, "page.txt"), _as_utf8(fetched))
+        return await self.reach.readers.read(NAMES.get(fetched.media_type, "page.txt"), _as_utf8(fetched), self.tenant)
 
 
 def _as_utf8(fetched: Fetched) -> bytes:

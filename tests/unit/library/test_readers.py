@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from pathlib import Path
+from uuid import UUID
 
 import psutil
 import pytest
@@ -137,3 +138,39 @@ def test_the_readers_of_a_pool_fit_the_machine() -> None:
     assert 1 <= fitting() <= pool.MAX_READERS
     memory = psutil.virtual_memory().total
     assert fitting() == 1 or fitting() * pool.MEMORY <= memory // pool.MEMORY_SHARE
+
+
+async def test_tenants_take_turns_however_many_documents_of_one_wait() -> None:
+    many, few = UUID(int=1), UUID(int=2)
+    served: list[UUID] = []
+    async with Readers(1) as readers:
+
+        async def one(tenant: UUID) -> None:
+            async with readers.turn(tenant):
+                served.append(tenant)
+                await asyncio.sleep(0)
+
+        async with readers.turn(), readers.turn():  # all that there are
+            waiting = [asyncio.create_task(one(tenant)) for tenant in (*[many] * 30, few, few)]
+            await asyncio.sleep(0.05)
+            waiting[1].cancel()  # one that gives up takes nobody's turn
+        await asyncio.gather(*waiting, return_exceptions=True)
+    assert served.count(many) == 29
+    assert [n for n, tenant in enumerate(served) if tenant == few][1] <= 5
+
+
+async def test_a_turn_that_nobody_wants_any_more_goes_to_the_next() -> None:
+    async with Readers(1) as readers:
+        for _ in range(50):
+            async with readers.turn(), readers.turn():
+                waiting = asyncio.create_task(one_turn(readers))
+                await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        async with asyncio.timeout(5), readers.turn(), readers.turn():
+            pass
+
+
+async def one_turn(readers: Readers) -> None:
+    async with readers.turn():
+        pass

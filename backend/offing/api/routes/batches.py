@@ -27,7 +27,7 @@ from offing.api.collecting import (
 from offing.api.parts import Held, Parts
 from offing.api.routes.responses import TOO_LARGE, problems
 from offing.api.routes.runs import IdempotencyKey, set_by_operator
-from offing.api.strict import StrictRoute
+from offing.api.routing import StrictRoute
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice
 from offing.core.run import Budget

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query
 
 from offing.api.auth import Known
 from offing.api.parts import Held
+from offing.api.routing import StrictRoute
 from offing.api.standing import EvaluationPage, evaluation_out
-from offing.api.strict import StrictRoute
 from offing.services import policies
 
 router = APIRouter(prefix="/evaluations", tags=["training"], route_class=StrictRoute)

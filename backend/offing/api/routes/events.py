@@ -11,8 +11,8 @@ from offing.api.auth import Caller, Known
 from offing.api.feed import Feed
 from offing.api.parts import Held, Parts
 from offing.api.routes.responses import EVENTS, NO_RUN, TOO_MANY_STREAMS, problems
+from offing.api.routing import StrictRoute
 from offing.api.schemas import StepDetail, StepPage, WholeStepPage
-from offing.api.strict import StrictRoute
 from offing.core.step import StepKind
 from offing.services import views
 

@@ -8,7 +8,7 @@ from offing.api.auth import Known
 from offing.api.families import FamilyOut, family_out
 from offing.api.parts import Held
 from offing.api.routes.responses import NO_RUN
-from offing.api.strict import StrictRoute
+from offing.api.routing import StrictRoute
 from offing.services import child_runs
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=StrictRoute)

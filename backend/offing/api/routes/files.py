@@ -9,8 +9,8 @@ from fastapi import APIRouter, Path, Response
 from offing.api.auth import Known
 from offing.api.parts import Held
 from offing.api.routes.responses import NO_RUN, Responses, problems
+from offing.api.routing import StrictRoute
 from offing.api.schemas import FileList, FileOut
-from offing.api.strict import StrictRoute
 from offing.services import files
 from offing.storage.run_files import FileRow
 

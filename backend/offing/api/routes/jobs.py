@@ -22,7 +22,7 @@ from offing.api.jobs import (
 )
 from offing.api.parts import Held
 from offing.api.routes.responses import TOO_LARGE, problems
-from offing.api.strict import StrictRoute
+from offing.api.routing import StrictRoute
 from offing.services import training
 
 router = APIRouter(prefix="/training-jobs", tags=["training"], route_class=StrictRoute)

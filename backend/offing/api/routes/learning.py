@@ -10,7 +10,7 @@ from offing.api.jobs import JobOut, job_out
 from offing.api.learning import LearnIn, LibraryText, OutlookOut, gate_of, library_text, outlook_out
 from offing.api.parts import Held
 from offing.api.routes.responses import TOO_LARGE, problems
-from offing.api.strict import StrictRoute
+from offing.api.routing import StrictRoute
 from offing.services import learning
 from offing.services.learning import Wanted
 

@@ -9,8 +9,8 @@ from offing.api import wire
 from offing.api.auth import Known
 from offing.api.parts import Held
 from offing.api.routes.responses import NO_SOURCE, UPLOADS, problems
+from offing.api.routing import UploadRoute
 from offing.api.schemas import CollectionOut, ErasedOut, HitPage, PassageOut, SourceOut, SourcePage, UploadOut
-from offing.api.strict import UploadRoute
 from offing.api.uploads import announced_size, received, taken_in
 from offing.core.errors import InvalidInput
 from offing.services import erasure, library, views

@@ -11,8 +11,8 @@ from offing.api import wire
 from offing.api.auth import Known
 from offing.api.parts import Held, Parts
 from offing.api.routes.responses import TOO_LARGE
+from offing.api.routing import StrictRoute
 from offing.api.schemas import EngineOut, GraphOut, HealthOut, McpServerOut, TenantIn, TenantOut
-from offing.api.strict import StrictRoute
 from offing.core.errors import Unavailable
 from offing.models import discover
 from offing.sdk import Graph

@@ -10,8 +10,8 @@ from offing.api.collecting import PolicyOut, PolicyPage, PolicyStateIn, policy_o
 from offing.api.jobs import EventList, event_list
 from offing.api.parts import Held
 from offing.api.routes.responses import TOO_LARGE, problems
+from offing.api.routing import StrictRoute
 from offing.api.standing import CanaryIn, PromoteIn, PromotionOut, RollbackOut, verdict_out
-from offing.api.strict import StrictRoute
 from offing.services import policies, promotion
 from offing.services.training_gate import Rules
 

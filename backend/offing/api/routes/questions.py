@@ -9,7 +9,7 @@ from offing.api.auth import Known
 from offing.api.parts import Held
 from offing.api.questions import AnswerIn, QuestionList, QuestionOut, answer_of, missing, question_out
 from offing.api.routes.responses import NO_RUN, TOO_LARGE, problems
-from offing.api.strict import StrictRoute
+from offing.api.routing import StrictRoute
 from offing.core.errors import InvalidInput
 from offing.services import questions
 from offing.services.questions import Asked

@@ -9,8 +9,8 @@ from offing.api import wire
 from offing.api.auth import Known
 from offing.api.parts import Held
 from offing.api.routes.responses import TOO_LARGE, Responses, problems
+from offing.api.routing import StrictRoute
 from offing.api.schemas import RatingIn, RatingOut, ReportOut
-from offing.api.strict import StrictRoute
 from offing.services import exports, ratings, views
 
 router = APIRouter(prefix="/runs/{run_id}", tags=["reports"], route_class=StrictRoute)

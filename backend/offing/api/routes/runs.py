@@ -10,8 +10,8 @@ from offing.api import wire
 from offing.api.auth import Caller, Known
 from offing.api.parts import Held, Parts
 from offing.api.routes.responses import ENDED, NO_RUN, TOO_LARGE, TOO_MANY_STREAMS, problems
+from offing.api.routing import StrictRoute
 from offing.api.schemas import CancelIn, MessageIn, RunDetail, RunIn, RunOut, RunPage, ScopeIn, StepOut
-from offing.api.strict import StrictRoute
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, RunStatus
 from offing.services import runs, views

@@ -8,8 +8,8 @@ from fastapi.responses import RedirectResponse
 from offing.api.auth import COOKIE, Known
 from offing.api.parts import Held
 from offing.api.routes.responses import problems
+from offing.api.routing import StrictRoute
 from offing.api.schemas import SessionOut
-from offing.api.strict import StrictRoute
 from offing.core.errors import InvalidInput, OffingError, Unauthorised, Unavailable
 from offing.services import access, views
 

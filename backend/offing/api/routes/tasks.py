@@ -9,7 +9,7 @@ from offing.api.auth import Known
 from offing.api.collecting import TaskOut, TaskPage, TasksIn, TasksOut, task_out
 from offing.api.parts import Held
 from offing.api.routes.responses import TOO_LARGE, problems
-from offing.api.strict import StrictRoute
+from offing.api.routing import StrictRoute
 from offing.services import tasks
 
 router = APIRouter(prefix="/tasks", tags=["collection"], route_class=StrictRoute)

@@ -9,8 +9,8 @@ from offing.api import wire
 from offing.api.auth import Known
 from offing.api.parts import Held
 from offing.api.routes.responses import problems
+from offing.api.routing import StrictRoute
 from offing.api.schemas import ThreadOut, ThreadPage
-from offing.api.strict import StrictRoute
 from offing.services import views
 
 router = APIRouter(prefix="/threads", tags=["threads"], route_class=StrictRoute)

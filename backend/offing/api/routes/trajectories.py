@@ -11,7 +11,7 @@ from pydantic import AwareDatetime
 from offing.api.auth import Known
 from offing.api.parts import Held
 from offing.api.routes.responses import NO_RUN, Responses
-from offing.api.strict import StrictRoute
+from offing.api.routing import StrictRoute
 from offing.api.training import TrajectoryOut, trajectory_out
 from offing.core.run import RunStatus
 from offing.core.trajectory import Outcome
