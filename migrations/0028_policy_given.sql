@@ -1,2 +1,3 @@
--- Whether a run's tool policy was given with its question. A follow-up that gives none gets it.
-alter table app.run add column policy_given boolean not null default false;
+-- The tool policy that was given with a question, as it was given: the run's own may have been narrowed since. A follow-up
+-- that gives none gets it. null: the run had the default.
+alter table app.run add column policy_given jsonb;

@@ -9,10 +9,12 @@ MAX_GROWTH = 1.5
 
 
 def too_slow(recorded: Sequence[Row], figures: Sequence[Figure]) -> list[str]:
-    """Return a sentence per ratio that is more than `MAX_GROWTH` times the recorded one, or that has no record."""
+    """Return a sentence per ratio that is more than `MAX_GROWTH` times the recorded one, or that has no record, and per
+    recorded one that was not measured."""
     known = {row["what"]: row["median_ratio"] for row in recorded if row["part"] == "ratios"}
     found = [_problem(known.get(figure.what), figure) for figure in figures]
-    return [problem for problem in found if problem]
+    gone = known.keys() - {figure.what for figure in figures}
+    return [*filter(None, found), *(f"{what}: is recorded, and was not measured." for what in sorted(gone))]
 
 
 def _problem(recorded: float | None, figure: Figure) -> str:

@@ -98,6 +98,35 @@ def test_a_program_that_ends_again_and_again_is_given_up(tmp_path: Path) -> None
     supervisor.stop()
 
 
+def test_a_program_that_cannot_be_started_again_is_given_up_and_it_is_said_why(tmp_path: Path) -> None:
+    """Whatever the reason, and on whichever thread the watch is: a command would else wait for the program forever."""
+    said: list[str] = []
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    supervisor = Supervisor(said.append)
+    program = replace(a_process(tmp_path, TELL_READY + "time.sleep(60)"), log=logs / "worker.log")
+    supervisor.start([program])
+    (logs / "worker.log").unlink()
+    logs.rmdir()
+    psutil.Process(supervisor.pid("worker")).kill()
+    assert supervisor.watch(threading.Event()) is False
+    assert "worker cannot be started again: " in said[-1]
+    supervisor.stop()
+
+
+def test_whatever_goes_wrong_while_the_end_of_a_program_is_noted_the_others_are_stopped(tmp_path: Path) -> None:
+    def fails(_name: str) -> None:
+        raise RuntimeError("no database")
+
+    supervisor = Supervisor()
+    other = a_process(tmp_path, TELL_READY + "time.sleep(60)", name="other")
+    supervisor.start([other, replace(a_process(tmp_path, TELL_READY + "time.sleep(60)"), on_end=fails)])
+    pids = [supervisor.pid("other"), supervisor.pid("worker")]
+    psutil.Process(pids[1]).kill()
+    supervisor.stop()
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
 def interrupted_within(seconds: float, found: Callable[[], str]) -> None:
     """Wait for an interruption. `found`: what there is to see when none comes."""
     time.sleep(seconds)

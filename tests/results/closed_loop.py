@@ -2,8 +2,9 @@
 
     .venv/bin/python -m tests.results.closed_loop [SEED ...]
 
-A seed has a home of its own under .loop and is not run again once it has a result; if it is stopped, it continues. Its
-figures are added to docs/results/closed-loop.json, and the page is written from all records of that file.
+A seed has a home of its own under .loop for each configuration, and is not run again once it has a result; if it is
+stopped, it continues. Its figures are added to docs/results/closed-loop.json, and the page is written from all records
+of that file.
 """
 
 import os
@@ -42,26 +43,32 @@ BY_LOOK_UPS: LiteralString = """
 def main() -> int:
     config = loop_record.config_hash(tomllib.loads(CONFIG.read_text("utf-8")))
     for seed in [int(text) for text in sys.argv[1:]] or list(SEEDS):
-        result = _of_seed(seed)
-        loop_record.add(loop_record.record_of(result, _by_look_ups(result), config))
+        home = home_of(seed, config)
+        result = _of_seed(seed, home)
+        loop_record.add(loop_record.record_of(result, _by_look_ups(result, home), config))
         print("\n".join(loop_record.write_page(config)))
     return 0
 
 
-def _of_seed(seed: int) -> dict[str, Any]:
-    """Return the result of a seed. Run the loop first if there is none."""
-    home = HOMES / f"seed-{seed}"
-    file = home / "result.json"
+def home_of(seed: int, config: str) -> Path:
+    """Where a seed runs with a configuration of this hash: what another one has made is never taken for its result."""
+    return HOMES / f"seed-{seed}-{config[:12]}"
+
+
+def _of_seed(seed: int, home: Path) -> dict[str, Any]:
+    """Return the result of a seed. Run the loop first if there is none. Its commit is the one that it began with."""
+    file, commit = home / "result.json", home / "commit"
     if file.is_file():
-        ended = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        return {"commit": "unknown", "date": f"{ended:%Y-%m-%d}", **orjson.loads(file.read_bytes())}
+        return orjson.loads(file.read_bytes())
     home.mkdir(parents=True, exist_ok=True)
+    if not commit.is_file():
+        commit.write_text(commit_of_checkout())
     command = [sys.executable, "-m", "offing.cli", "loop", str(CONFIG), "--set", f"seed={seed}", "--json"]
     environment = {**os.environ, "OFFING_HOME": str(home.resolve())}
     with _timed(home / "minutes"):
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
     minutes = float((home / "minutes").read_text())
-    origin = {"commit": commit_of_checkout(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+    origin = {"commit": commit.read_text(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     result = {**orjson.loads(done.stdout), "seed": seed, "minutes": minutes, **origin}
     file.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2))
     return result
@@ -78,9 +85,9 @@ def _timed(file: Path) -> Generator[None]:
         file.write_text(str(before + (time.monotonic() - began) / 60))
 
 
-def _by_look_ups(result: dict[str, Any]) -> LookUps:
+def _by_look_ups(result: dict[str, Any], home: Path) -> LookUps:
     """Read from the seed's own database what the greedy evaluations came to by number of look-ups."""
-    os.environ["OFFING_HOME"] = str((HOMES / f"seed-{result['seed']}").resolve())
+    os.environ["OFFING_HOME"] = str(home.resolve())
     rows = with_database(_shares)
     names = {when: result[when][1]["policy"] for when in loop_record.WHEN if result[when]}
     return {

@@ -96,12 +96,15 @@ def test_comments_and_layout_do_not_make_another_configuration() -> None:
     assert loop_record.config_hash(one) == loop_record.config_hash(same) != loop_record.config_hash(other)
 
 
-def test_a_seed_that_has_a_result_is_read_and_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(closed_loop, "HOMES", tmp_path)
-    (tmp_path / "seed-7").mkdir()
-    (tmp_path / "seed-7/result.json").write_text(json.dumps(result(7, 0.75)))
-    found = closed_loop._of_seed(7)  # pyright: ignore[reportPrivateUsage]
+def test_a_seed_that_has_a_result_is_read_and_not_run_again(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text(json.dumps(result(7, 0.75)))
+    found = closed_loop._of_seed(7, tmp_path)  # pyright: ignore[reportPrivateUsage]
     assert (found["seed"], found["commit"]) == (7, "abc1234")
+
+
+def test_what_another_configuration_has_made_is_not_taken_for_a_result() -> None:
+    one, other = (loop_record.config_hash({"a": n}) for n in (1, 2))
+    assert closed_loop.home_of(7, one) != closed_loop.home_of(7, other)
 
 
 def test_the_pages_say_what_the_records_and_the_overlap_are_today() -> None:

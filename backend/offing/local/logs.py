@@ -21,13 +21,23 @@ def rotate(path: Path, most_bytes: int, keep: int) -> bool:
     """Put aside a log of more than `most_bytes` as `.1`, the one before as `.2`, up to `keep`. Whether it was."""
     if not path.exists() or path.stat().st_size <= most_bytes:
         return False
+    _copied(path, newest := path.with_name(f"{path.name}.new"))
     for number in range(keep - 1, 0, -1):
         older = path.with_name(f"{path.name}.{number}")
         if older.exists():
             older.replace(path.with_name(f"{path.name}.{number + 1}"))
-    shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+    newest.replace(path.with_name(f"{path.name}.1"))
     os.truncate(path, 0)
     return True
+
+
+def _copied(path: Path, to: Path) -> None:
+    """Copy a log whole, or leave nothing: on a full disk the logs that are kept stay as they are."""
+    try:
+        shutil.copyfile(path, to)
+    except OSError:
+        to.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

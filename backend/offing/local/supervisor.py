@@ -3,6 +3,7 @@
 The only home of the restart rule. It does not know what the programs are, nor about folders or terminals.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from offing.core.errors import Unavailable
 from offing.local.processes import Child, wait_until
 from offing.local.programs import Program
+
+log = logging.getLogger("offing.local")
 
 START_SECONDS = 120.0
 """How long a program may take to recover and answer."""
@@ -65,7 +68,6 @@ class Supervisor:
         self._say, self._clock, self._second_delay = say, clock, second_delay
         self._running: dict[str, _Running] = {}
         self._halting, self._stopping, self._given_up = threading.Event(), threading.Event(), threading.Event()
-        self._failure: BaseException | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,14 +98,13 @@ class Supervisor:
             self._again(running)
 
     def watch(self, asked: threading.Event) -> bool:
-        """Starts again what ends, until `asked` is set: True. False: something ended too often, and was given up.
+        """Starts again what ends, until `asked` is set: True. False: something ended too often or could not be started
+        again, and was given up.
 
         Each program is started again on a thread of its own, so that none waits until another is ready; servers go
         first, since the others need them.
         """
         while not asked.wait(0.2):
-            if self._failure is not None:
-                raise self._failure
             if self._given_up.is_set():
                 return False
             for running in list(self._running.values()):
@@ -143,8 +144,10 @@ class Supervisor:
             with running.lock:
                 if not running.child.alive():  # else it was restarted on purpose meanwhile
                     self._start_again(running, asked)
-        except BaseException as error:  # whatever it is, whoever watches must hear of it
-            self._failure = error
+        except Exception as error:  # whatever it is, whoever watches must hear of it, on whichever thread
+            log.exception("a program could not be started again")
+            self._say(f"{running.program.name} cannot be started again: {error}; giving up")
+            self._given_up.set()
         finally:
             running.reviving = None
 
@@ -189,8 +192,12 @@ class Supervisor:
 
     def _note_end(self, running: _Running) -> None:
         """Tell the program of a child that ended otherwise than it should."""
-        if running.child.process.returncode:
+        if not running.child.process.returncode:
+            return
+        try:
             running.program.ended(running.child)
+        except Exception:  # the rest must be stopped, and this one started again, whatever that was
+            log.exception("the end of a program was not noted")
 
     def _again(self, running: _Running) -> None:
         running.program.prepare()

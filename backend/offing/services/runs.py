@@ -248,7 +248,7 @@ def _new_run(
         request_sha256=digest,
         traceparent=request.traceparent,
         durability=request.durability,
-        policy_given=request.tool_policy is not None,
+        policy_given=None if request.tool_policy is None else request.tool_policy.model_dump(mode="json"),
     )
 
 

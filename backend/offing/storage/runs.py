@@ -48,7 +48,7 @@ SCOPE_OF_THREAD = """
 """What the latest run of a thread could see. No row: the tenant has no such thread."""
 
 POLICY_OF_THREAD = """
-    select case when policy_given then policy end from run where thread_id = %s order by created_at desc limit 1
+    select policy_given from run where thread_id = %s order by created_at desc limit 1
 """
 
 EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempotency_key = %s"
@@ -189,8 +189,8 @@ class NewRun:
     traceparent: str | None = None
     kind: str = "ask"
     durability: str = "sync"
-    policy_given: bool = False
-    """Whether the policy was asked for, and is not the default."""
+    policy_given: Mapping[str, Any] | None = None
+    """The policy that was asked for. None: the run has the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,7 +470,7 @@ def _stored(new: NewRun) -> dict[str, Any]:
         "engines": _jsonb({role: choice.model_dump() for role, choice in new.engines.items()}),
         "policy": _jsonb(new.policy),
         "policy_sha256": new.policy_sha256,
-        "policy_given": new.policy_given,
+        "policy_given": None if new.policy_given is None else _jsonb(new.policy_given),
         "budget": _jsonb({"turns": budget.turns, "tokens": budget.tokens, "usd": usd, "seconds": budget.seconds}),
         "scope": _jsonb(new.scope),
         "seed": new.seed,

@@ -45,6 +45,7 @@ def test_a_ratio_that_has_grown_by_more_than_half_is_too_slow() -> None:
 
 def test_a_ratio_without_a_record_does_not_pass() -> None:
     assert "no ratio is recorded" in too_slow([], ratios(1.0))[0]
+    assert "was not measured" in too_slow(rows("ratios", ratios(2.0), ABOUT), [])[0]
     assert "no ratio is recorded" in too_slow(rows("latency", ratios(1.0), ABOUT), ratios(1.0))[0]
 
 

@@ -1,5 +1,6 @@
 """Logs that are put aside while a program writes to them."""
 
+import errno
 import subprocess
 import sys
 import time
@@ -37,6 +38,29 @@ def test_a_grown_log_is_put_aside_and_the_oldest_goes(tmp_path: Path) -> None:
         "worker.log": "",
         "worker.log.1": "number 4",
         "worker.log.2": "number 3",
+    }
+
+
+def test_a_full_disk_costs_none_of_the_logs_that_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "worker.log"
+    for n in range(3):
+        log.write_text(f"number {n}")
+        assert rotate(log, 5, 3)
+    log.write_text("number 3")
+
+    def full(source: Path, target: Path) -> None:
+        target.write_text("numb")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfile", full)
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space left"):
+            rotate(log, 5, 3)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "worker.log": "number 3",
+        "worker.log.1": "number 2",
+        "worker.log.2": "number 1",
+        "worker.log.3": "number 0",
     }
 
 
