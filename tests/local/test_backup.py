@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ import pytest
 from psycopg import sql
 
 from offing.bus.hints import BusHints
+from offing.cli import backup
 from offing.cli.backup import read_backup, refuse_newer, write_backup
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineChoice
@@ -25,6 +27,7 @@ from offing.local import Servers
 from offing.local.archive import read_manifest
 from offing.local.datadir import layout
 from offing.local.servers import addresses
+from offing.models.accepted import SERVERS, accept, accepted_servers, server_named
 from offing.resources import migrations_dir
 from offing.services.graphs import installed
 from offing.services.runs import RunRequest, submit
@@ -81,8 +84,50 @@ def populated(servers: Servers) -> None:
                     owner.execute(statement.encode(), values)
 
 
-def home(folder: Path) -> Settings:
-    return Settings(home=folder, database_url=None, redis_url=None)
+def home(folder: Path, **more: Any) -> Settings:
+    return Settings(home=folder, database_url=None, redis_url=None, **more)
+
+
+@pytest.fixture(autouse=True)
+def own_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accepted model servers are in each home, and not in the file that all tests share."""
+    monkeypatch.delenv(SERVERS, raising=False)
+
+
+def file_in(folder: Path, name: str = "model.safetensors", text: str = "weights") -> Path:
+    """The folder, with a file in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return folder
+
+
+def add_version(servers: Servers, version: int, uri: Path, state: str = "candidate") -> None:
+    told(
+        servers,
+        "insert into app.policy_version (id, tenant_id, name, version, kind, uri, sha256, state) "
+        "values (%s, %s, 'planner', %s, 'full', %s, 'aa', %s) returning 1",
+        UUID(int=RUN.int + version),
+        LOCAL_TENANT,
+        version,
+        str(uri),
+        state,
+    )
+
+
+JOB = UUID(int=RUN.int + 100)
+
+
+def add_job(servers: Servers, checkpoint: Path, state: str = "running") -> None:
+    """A training job that has done seven steps."""
+    told(
+        servers,
+        "insert into app.train_job (id, tenant_id, kind, name, config, config_sha256, seed, state, step, good_step, "
+        "checkpoint) values (%s, %s, 'train', 'planner', '{}', 'ee', 7, %s, 7, 6, %s) returning 1",
+        JOB,
+        LOCAL_TENANT,
+        state,
+        str(checkpoint),
+    )
 
 
 def test_an_owner_without_special_rights_backs_up_all_tenants_and_another_owner_restores_them(
@@ -156,6 +201,206 @@ def test_no_secret_stands_in_a_backup(owners: tuple[Servers, Servers], tmp_path:
         assert set(archive.getnames()) == {"manifest.json", "database.dump"}
     assert b"hunter2" not in file.read_bytes()
     assert "first_owner" not in orjson.dumps(read_manifest(file)).decode()
+
+
+def test_linked_weights_are_in_a_backup_as_files(owners: tuple[Servers, Servers], tmp_path: Path) -> None:
+    first, second = owners
+    populated(first)
+    shared, one = file_in(tmp_path / "shared" / "qwen"), tmp_path / "one"
+    (one / "policies" / "planner@2").mkdir(parents=True)
+    (one / "policies" / "planner@1").symlink_to(shared)
+    (one / "policies" / "planner@2" / "model.safetensors").symlink_to(shared / "model.safetensors")
+    for version in (1, 2):
+        add_version(first, version, (one / "policies" / f"planner@{version}").resolve())
+    file = tmp_path / "all.backup"
+    assert write_backup(home(one), first.owner_url, file) == []
+    shutil.rmtree(tmp_path / "shared")
+    read_backup(home(tmp_path / "two"), second, file, read_manifest(file))
+    uris = told(second, "select uri from app.policy_version order by version")
+    assert uris == [(str(tmp_path / "two" / "policies" / f"planner@{version}"),) for version in (1, 2)]
+    assert [(Path(uri) / "model.safetensors").read_text() for (uri,) in uris] == ["weights", "weights"]
+
+
+def test_the_whole_folder_of_policies_may_be_a_link(owners: tuple[Servers, Servers], tmp_path: Path) -> None:
+    first, second = owners
+    populated(first)
+    disk, other_disk = file_in(tmp_path / "disk" / "planner@1").parent, tmp_path / "other disk"
+    for folder, place in (("one", disk), ("two", other_disk)):
+        place.mkdir(exist_ok=True)
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "policies").symlink_to(place)
+    (other_disk / "lost+found").mkdir()  # what a disk of its own has
+    add_version(first, 1, disk / "planner@1")
+    file = tmp_path / "all.backup"
+    write_backup(home(tmp_path / "one"), first.owner_url, file)
+    shutil.rmtree(disk)
+    read_backup(home(tmp_path / "two"), second, file, read_manifest(file))
+    assert told(second, "select uri from app.policy_version") == [(str(other_disk / "planner@1"),)]
+    assert (other_disk / "planner@1" / "model.safetensors").read_text() == "weights"
+
+
+def test_a_link_that_leads_nowhere_or_in_a_circle_is_named_before_there_is_a_backup(
+    owners: tuple[Servers, Servers], tmp_path: Path
+) -> None:
+    first, _ = owners
+    populated(first)
+    folder = file_in(tmp_path / "one" / "policies" / "planner@1")
+    for name, aim, said in (("dead", tmp_path / "nothing", "nothing, which is not there"), ("loop", folder, "lies in")):
+        (folder / name).symlink_to(aim)
+        with pytest.raises(Conflict, match=f"{name} is a link .*{said}"):
+            write_backup(home(tmp_path / "one"), first.owner_url, tmp_path / "all.backup")
+        (folder / name).unlink()
+    assert not (tmp_path / "all.backup").exists()
+
+
+def test_a_training_job_goes_on_from_where_its_checkpoint_was_restored(
+    owners: tuple[Servers, Servers], tmp_path: Path
+) -> None:
+    first, second = owners
+    populated(first)
+    job = tmp_path / "one" / "training" / str(JOB)
+    for step in ("step-000005-1", "step-000006-1", "step-000007-2", ".step-000008-2.new"):
+        file_in(job / step, "state.json", step)
+    file_in(job, "metrics.jsonl", "{}")
+    add_job(first, job / "step-000007-2")
+    file = tmp_path / "all.backup"
+    assert write_backup(home(tmp_path / "one"), first.owner_url, file) == []
+    read_backup(home(tmp_path / "two"), second, file, read_manifest(file))
+    restored = tmp_path / "two" / "training" / str(JOB)
+    assert told(second, "select checkpoint from app.train_job") == [(str(restored / "step-000007-2"),)]
+    assert (restored / "step-000007-2" / "state.json").read_text() == "step-000007-2"
+    assert sorted(path.name for path in restored.iterdir()) == ["metrics.jsonl", "step-000006-1", "step-000007-2"]
+
+
+def test_a_checkpoint_is_found_by_another_spelling_of_its_home(owners: tuple[Servers, Servers], tmp_path: Path) -> None:
+    first, second = owners
+    populated(first)
+    (tmp_path / "alias").symlink_to(tmp_path / "one")
+    place = Path("training", str(JOB), "step-000007-2")
+    file_in(tmp_path / "one" / place, "state.json")
+    add_job(first, tmp_path / "alias" / place)
+    file = tmp_path / "all.backup"
+    assert write_backup(home(tmp_path / "one"), first.owner_url, file) == []
+    read_backup(home(tmp_path / "two"), second, file, read_manifest(file))
+    assert told(second, "select checkpoint from app.train_job") == [(str(tmp_path / "two" / place),)]
+
+
+def test_what_others_remove_during_a_backup_is_in_it_where_a_row_names_it(
+    owners: tuple[Servers, Servers], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = owners
+    populated(first)
+    one, place = tmp_path / "one", Path("training", str(JOB), "step-000007-2")
+    file_in(one / place, "state.json", "seven")
+    graph = file_in(one / "graphs" / ("a" * 64), "pyproject.toml", "[project]")
+    passing = [file_in(one / "policies" / name) for name in (".export-1", "planner@9")]
+    add_job(first, one / place)
+    dumping(monkeypatch, lambda: [shutil.rmtree(path) for path in (one / place, graph, *passing)])
+    file = tmp_path / "all.backup"
+    assert write_backup(home(one), first.owner_url, file) == []
+    assert [path.name for path in (one / place).parent.iterdir()] == []
+    read_backup(home(tmp_path / "two"), second, file, read_manifest(file))
+    assert (tmp_path / "two" / place / "state.json").read_text() == "seven"
+    assert (tmp_path / "two" / "graphs" / graph.name / "pyproject.toml").read_text() == "[project]"
+    assert not (tmp_path / "two" / "policies").exists()
+
+
+def test_a_backup_holds_the_checkpoint_that_its_dump_names_while_the_job_goes_on(
+    owners: tuple[Servers, Servers], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = owners
+    populated(first)
+    job = tmp_path / "one" / "training" / str(JOB)
+    file_in(job / "step-000007-2", "state.json", "seven")
+    add_job(first, job / "step-000007-2")
+
+    def step() -> None:
+        later = file_in(job / "step-000012-2", "state.json", "twelve")
+        told(first, "update app.train_job set step = 12, good_step = 11, checkpoint = %s returning 1", str(later))
+        shutil.rmtree(job / "step-000007-2")
+
+    dumping(monkeypatch, step, before=True)
+    file = tmp_path / "all.backup"
+    write_backup(home(tmp_path / "one"), first.owner_url, file)
+    read_backup(home(tmp_path / "two"), second, file, read_manifest(file))
+    ((done, checkpoint),) = told(second, "select step, checkpoint from app.train_job")
+    assert (done, (Path(checkpoint) / "state.json").read_text()) == (7, "seven")
+
+
+def dumping(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], *, before: bool = False) -> None:
+    """Has somebody else work while the database is dumped."""
+    dump = backup.dump
+
+    def slowly(*given: Any, **named: Any) -> None:
+        if before:
+            work()
+        dump(*given, **named)
+        if not before:
+            work()
+
+    monkeypatch.setattr(backup, "dump", slowly)
+
+
+def test_what_a_row_needs_and_is_not_there_is_named_instead_of_a_backup_without_it(
+    owners: tuple[Servers, Servers], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = owners
+    populated(first)
+    one, file = tmp_path / "one", tmp_path / "all.backup"
+    weights = file_in(one / "policies" / "planner@1")
+    step = one / "training" / str(JOB) / "step-000007-2"
+    add_version(first, 1, weights)
+    add_version(first, 2, one / "policies" / "planner@2", "retired")
+    add_job(first, step)
+    (one / "training").mkdir()
+    with pytest.raises(Conflict, match=f"step-000007-2 is not there, which training job {JOB} needs"):
+        write_backup(home(one), first.owner_url, file)
+    told(first, "update app.train_job set state = 'failed' returning 1")
+    left_out = write_backup(home(one), first.owner_url, file)
+    assert [text.partition(", which")[0] for text in left_out] == [
+        "the weights of planner@2",
+        f"the checkpoint of training job {JOB}",
+    ]
+    file.unlink()
+    file_in(one / "policies" / "planner@3")
+    dumping(monkeypatch, lambda: shutil.rmtree(weights))
+    with pytest.raises(Conflict, match="planner@1 is not there, which policy version planner@1 needs"):
+        write_backup(home(one), first.owner_url, file)
+    with pytest.raises(Conflict, match="offing policy state planner@1 bad"):
+        write_backup(home(one), first.owner_url, file)
+    assert not file.exists()
+
+
+def test_a_restore_that_finds_no_place_changes_nothing_and_can_be_repeated(
+    owners: tuple[Servers, Servers], tmp_path: Path
+) -> None:
+    first, second = owners
+    populated(first)
+    file_in(tmp_path / "one" / "graphs" / ("a" * 64))
+    file_in(tmp_path / "one" / "policies" / "planner@1")
+    before, file, two = counted(first.owner_url), tmp_path / "all.backup", tmp_path / "two"
+    write_backup(home(tmp_path / "one"), first.owner_url, file)
+    manifest = read_manifest(file)
+    (tmp_path / "full").write_text("no folder can be made here")
+    with pytest.raises(Conflict, match=r"cannot be restored: .*full"):
+        read_backup(home(two, policies=tmp_path / "full" / "policies"), second, file, manifest)
+    broken = manifest | {"policies": [manifest["policies"][0] | {"using": "no expression"}]}
+    with pytest.raises(psycopg.errors.SyntaxError):
+        read_backup(home(two), second, file, broken)
+    assert [path for folder in ("policies", "graphs") for path in (two / folder).glob("*")] == []
+    read_backup(home(two), second, file, manifest)
+    assert counted(second.owner_url) == before
+    assert (two / "policies" / "planner@1" / "model.safetensors").read_text() == "weights"
+
+
+def test_accepted_model_servers_come_back(owners: tuple[Servers, Servers], tmp_path: Path) -> None:
+    first, second = owners
+    populated(first)
+    accept({"OFFING_HOME": str(tmp_path / "one")}, "http://127.0.0.1:11434")
+    file = tmp_path / "all.backup"
+    write_backup(home(tmp_path / "one"), first.owner_url, file)
+    read_backup(home(tmp_path / "two"), second, file, read_manifest(file))
+    assert accepted_servers({"OFFING_HOME": str(tmp_path / "two")}) == {server_named("http://127.0.0.1:11434", "")}
 
 
 def offing(folder: Path, *words: str) -> str:

@@ -50,13 +50,24 @@ def _installed() -> Iterator[Tools]:
                 yield Tools(folder, int(found[0][1]))
 
 
-def dump(tools: Tools, url: str, password: str | None, schema: str, target: Path, leave_out: Sequence[str]) -> None:
+def dump(
+    tools: Tools,
+    url: str,
+    password: str | None,
+    schema: str,
+    target: Path,
+    *,
+    snapshot: str,
+    leave_out: Sequence[str],
+) -> None:
     """Write one consistent view of a schema to `target`, in Postgres' own compressed form.
 
-    `leave_out` are tables whose rows are not written. The connecting role needs to see every row by its policies, since
-    row-level security stays on: only a superuser could turn it off.
+    `snapshot` is the view, as a transaction that is still open has exported it. `leave_out` are tables whose rows are
+    not written. The connecting role needs to see every row by its policies, since row-level security stays on: only a
+    superuser could turn it off.
     """
     argv = [tools.folder / "pg_dump", "--format=custom", f"--schema={schema}", "--no-owner", "--no-privileges"]
+    argv += [f"--snapshot={snapshot}"]
     argv += ["--enable-row-security", *(f"--exclude-table-data={table}" for table in leave_out)]
     _run([*argv, f"--file={target}", f"--dbname={url}"], password)
 

@@ -3,9 +3,12 @@
 Runs as the owner of the tables, who sees the rows of every tenant through a policy of its own. Knows no file.
 """
 
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg import sql
@@ -39,12 +42,36 @@ RELEASE = (
 )
 """Nobody who held a run or a job when the backup was made still does."""
 
-OUTSIDE = """
-    select name || '@' || version from app.policy_version
-     where kind <> 'prompts' and not starts_with(uri, %s) order by name, version
-"""
+SEEN = (
+    "set transaction isolation level repeatable read, read only",
+    "set local idle_in_transaction_session_timeout = 0",  # a dump may take long
+)
 
-MOVE = "update app.policy_version set uri = %s || substr(uri, %s) where starts_with(uri, %s)"
+WEIGHTS = """
+    select name || '@' || version, uri, state in ('retired', 'bad') from app.policy_version
+     where kind <> 'prompts' order by name, version
+"""
+"""The texts of a prompt library are in the database."""
+
+CHECKPOINTS = """
+    select id, checkpoint, good_step, state = 'failed' from app.train_job
+     where checkpoint <> '' and state not in ('done', 'cancelled') order by id
+"""
+"""Of jobs that can go on. One that failed does when a person resumes it."""
+
+MOVES = (
+    ("policies", "update app.policy_version set uri = %s || substr(uri, %s) where starts_with(uri, %s)"),
+    (
+        "training",
+        "update app.train_job set checkpoint = %s || substr(checkpoint, %s) where starts_with(checkpoint, %s)",
+    ),
+)
+"""By folder of a backup: what changes the addresses below it."""
+
+MOVE_ONE = (
+    "update app.policy_version set uri = %s where uri = %s",
+    "update app.train_job set checkpoint = %s where checkpoint = %s",
+)
 
 UNSEEN = ("lease_watch", "login", "session", "tenant")
 """Tables that an installation has rows in before anything was done with it."""
@@ -60,6 +87,50 @@ class Policy:
     """False: for the owner alone."""
     using: str | None
     check: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A policy version with weights."""
+
+    label: str
+    uri: str
+    """Their folder."""
+    unused: bool
+    """Retired or bad: no new run gets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where a training job goes on from."""
+
+    job: UUID
+    address: str
+    """Its folder."""
+    good_step: int
+    """The step that the job goes back to when its guards find something."""
+    failed: bool
+    """The job goes on only when a person resumes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one view of the database names outside of it."""
+
+    snapshot: str
+    """Name of the view, for `pg_dump`."""
+    weights: list[Weights]
+    checkpoints: list[Checkpoint]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Where folders lay that came with a backup, and where they lie now."""
+
+    folders: Mapping[str, tuple[str, str]]
+    """By name in the backup."""
+    addresses: Mapping[str, str]
+    """Those of rows that did not lie below such a folder under its own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,31 +199,42 @@ def clear(owner_url: str) -> None:
         connection.execute("drop table if exists public.offing_migration")
 
 
-def policies_outside(owner_url: str, folder: str) -> list[str]:
-    """Return the policy versions with weights that do not lie under `folder`."""
-    with psycopg.connect(owner_url, autocommit=True) as connection:
-        return [str(label) for (label,) in connection.execute(OUTSIDE, (f"{folder}/",))]
+@contextmanager
+def seen(owner_url: str) -> Generator[Seen]:
+    """A view of the database, which is kept for others to use until the block ends."""
+    with psycopg.connect(owner_url) as connection:
+        for statement in SEEN:
+            connection.execute(statement)
+        row = connection.execute("select pg_export_snapshot()").fetchone()
+        assert row is not None
+        weights = [Weights(*found) for found in connection.execute(WEIGHTS)]
+        yield Seen(row[0], weights, [Checkpoint(*found) for found in connection.execute(CHECKPOINTS)])
 
 
-def complete(owner_url: str, described: Described, moved: tuple[str, str]) -> None:
-    """Make a restored database whole: its policies for this owner, its ledger, and its runs free to be claimed.
-
-    `moved` is where weights of policies lay, and where they lie now.
-    """
+def complete(owner_url: str, described: Described, moved: Moved) -> None:
+    """Make a restored database whole: its policies for this owner, its ledger, where its files lie now, and its runs
+    free to be claimed."""
     with psycopg.connect(owner_url, autocommit=True) as connection, connection.transaction():
         for policy in described.policies:
             connection.execute(_policy(policy))
         connection.execute(LEDGER)
         for row in described.ledger:
             connection.execute(ADD_LEDGER, row)
-        before, now = moved
-        connection.execute(
-            "alter table app.policy_version disable trigger user"
-        )  # its guard keeps addresses as they are
-        connection.execute(MOVE, (now, len(before) + 1, f"{before}/"))
+        connection.execute("alter table app.policy_version disable trigger user")  # it keeps addresses as they are
+        _move(connection, moved)
         connection.execute("alter table app.policy_version enable trigger user")
         for statement in RELEASE:
             connection.execute(statement)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def _move(connection: psycopg.Connection, moved: Moved) -> None:
+    for folder, statement in MOVES:
+        if folder in moved.folders:
+            before, now = moved.folders[folder]
+            connection.execute(statement.encode(), (now, len(before) + 1, f"{before}/"))
+    for before, now in moved.addresses.items():
+        for statement in MOVE_ONE:
+            connection.execute(statement.encode(), (now, before))
 
 
 def _policy(policy: Policy) -> sql.Composed:

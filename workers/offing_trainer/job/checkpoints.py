@@ -5,6 +5,7 @@ whole. Which step counts is the database's to say: folders of later steps are le
 """
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -32,4 +33,7 @@ def prune(folder: Path, step: int, good: int) -> None:
     needed = {f"{n:06d}" for n in (*range(step - KEPT + 1, step + 1), good)}
     for path in folder.glob("step-*"):
         if path.name.split("-")[1] not in needed:
-            shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):
+                path.rename(path.with_name(f".{path.name}.gone"))  # so that nobody finds half of it
+    for path in folder.glob(".step-*.gone"):
+        shutil.rmtree(path, ignore_errors=True)
