@@ -1,14 +1,24 @@
-"""A provider that answers with a redirect: nothing follows it, by any route, and the failure says what to do."""
+"""A provider that answers with a redirect: nothing follows it, by any route, and the failure says what to do.
+
+And what arrives at a server that was only accepted: nothing of any account that the environment holds.
+"""
 
 import asyncio
 import gc
+import re
+import socket
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Generator
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from offing.core.model import FailureKind
+from offing.models.credentials import KEYLESS, LOCAL
 from offing.models.litellm_client import loaded
+from offing.models.litellm_redirects import noted_redirects
 from offing.models.policy_engine import PolicyEngine
 from tests.models.asking import Time, choice, failed, litellm_engine, request
 from tests.models.test_policy_engine import small
@@ -39,6 +49,8 @@ ELSEWHERE = frozenset({"bytez", "replicate", "gigachat", "watsonx_text"})
 """Providers that litellm asks at their own address whatever base it is given; a test reaches nobody outside."""
 INTERACTIVE = frozenset({"github_copilot", "chatgpt", "codex"})
 IN_PROCESS = frozenset({"petals", "vllm"})
+NO_LIMIT = frozenset({"langflow", "langgraph"})
+"""litellm takes no limit on tokens for these, which every call of ours has."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -64,7 +76,109 @@ def redirecting(to: WireServer, status: int = 307, place: str = "chat/completion
 
 
 def told(received: list[Received]) -> str:
-    return str([(one.path, dict(one.headers)) for one in received])
+    return str([(one.path, dict(one.headers), one.raw) for one in received])
+
+
+READ = re.compile(r"""(?:environ(?:\.get)?|getenv|get_secret(?:_str|_bool)?)\s*[(\[]\s*["']([A-Z][A-Z0-9_]+)["']""")
+SECRET = re.compile(
+    "KEY|TOKEN|SECRET|PASS|USER|CREDENTIAL|CLIENT|AUTH|ORG|PROJECT|HEADERS|ACCOUNT|TENANT|ROLE|SESSION|JWT|_ID$"
+)
+NO_SECRET = re.compile("_(DIR|PATH|FILE|URL|LIMIT|TTL|SIZE|COUNT|INTERVAL)$|MAX_|TOKENS|DEFAULT_|^LITELLM_|AGENT")
+
+
+def variables() -> set[str]:
+    """Names under which the installed litellm and openai read whatever may be a secret or say whose an account is."""
+    found = set[str]()
+    for name in ("litellm", "openai"):
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.submodule_search_locations
+        for file in Path(spec.submodule_search_locations[0]).rglob("*.py"):
+            found |= set(READ.findall(file.read_text(encoding="utf-8")))
+    return {name for name in found if SECRET.search(name) and not NO_SECRET.search(name)}
+
+
+@pytest.fixture(scope="module")
+def canaries() -> dict[str, str]:
+    """A value for each, by which it is known again wherever it arrives."""
+    found = {name: f"canary-{name}" for name in variables()}
+    assert len(found) > 200, "litellm reads its environment in another way than it did"
+    assert {"DATABRICKS_CLIENT_SECRET", "AZURE_OPENAI_AD_TOKEN", "AZURE_PASSWORD", "OPENAI_ORG_ID"} <= found.keys()
+    return found | {"OPENAI_CUSTOM_HEADERS": "X-Canary: canary-OPENAI_CUSTOM_HEADERS"}
+
+
+@pytest.fixture
+def secrets(canaries: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """All of them in the environment, on a machine without a way out: they lead some providers to their own servers."""
+    for name, value in canaries.items():
+        monkeypatch.setenv(name, value)
+    look_up = socket.getaddrinfo
+
+    def near(host: Any, *more: Any, **named: Any) -> Any:
+        if host not in ("127.0.0.1", b"127.0.0.1", None):
+            raise socket.gaierror(socket.EAI_NONAME, "no way out of a test")
+        return look_up(host, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", near)
+    return canaries
+
+
+def arrived(received: list[Received]) -> set[str]:
+    text = told(received)
+    words = [b64decode(word).decode("latin-1") for word in re.findall(r"Basic ([A-Za-z0-9+/]+=*)", text)]
+    return set(re.findall(r"canary-\w+", " ".join([text, *words])))
+
+
+async def test_no_secret_of_the_environment_arrives_at_a_server_that_was_only_accepted(secrets: dict[str, str]) -> None:
+    """Through every provider: most are refused there, and the others say nothing of whose request it is."""
+    litellm, asked = await loaded(), set[str]()
+    providers = {str(getattr(one, "value", one)) for one in litellm.provider_list}
+    async with WireServer(lambda _: Fault(500)) as elsewhere:
+        for provider in sorted(providers | KEYLESS):
+            async with redirecting(elsewhere) as named:
+                chosen = choice(named.url, model=f"{provider}/some-model", options={"form": "text"}, timeout_seconds=60)
+                failure = await failed(litellm_engine(env=secrets), request(chosen))
+                assert arrived(named.requests) == set(), provider
+                assert failure.kind is FailureKind.BAD_REQUEST, failure
+                asked |= {provider} if named.requests else set()
+        assert elsewhere.requests == []
+    assert asked == KEYLESS & providers - NO_LIMIT
+
+
+@pytest.mark.usefixtures("secrets")
+async def test_no_secret_of_the_environment_follows_a_redirect_of_the_operator_s_own_server() -> None:
+    """Also where litellm asks for a token first, with another client."""
+    litellm, at_once = await loaded(), asyncio.Semaphore(8)
+    providers = {str(getattr(one, "value", one)) for one in litellm.provider_list}
+
+    async def arrived_by(provider: str, elsewhere: WireServer) -> set[str]:
+        async with at_once, redirecting(elsewhere, place=f"{provider}/chat/completions") as named:
+            with noted_redirects():
+                await _ask(litellm, provider, named.url, stream=False)
+            return arrived(named.requests)
+
+    async with WireServer(lambda _: Fault(500)) as elsewhere:
+        tried = sorted(providers - OTHER_CLIENTS - INTERACTIVE - IN_PROCESS)
+        found = set[str]().union(*await asyncio.gather(*(arrived_by(provider, elsewhere) for provider in tried)))
+        assert elsewhere.requests == [], f"followed: {[one.path for one in elsewhere.requests]}"
+    assert "canary-DATABRICKS_CLIENT_SECRET" in found, "litellm asks for this token in another way than it did"
+
+
+@pytest.mark.parametrize("provider", sorted(LOCAL.keys() - NO_LIMIT))
+async def test_nobody_is_asked_what_a_model_can_do(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """litellm asked Ollama's usual address for it, with the key, wherever the call itself went."""
+    litellm, asked = await loaded(), list[str]()
+
+    def noted(url: str, **_: Any) -> None:
+        asked.append(url)
+
+    for verb in ("get", "post"):
+        monkeypatch.setattr(litellm.module_level_client, verb, noted)
+    monkeypatch.setenv("OLLAMA_API_KEY", KEY)
+    async with WireServer(lambda _: Fault(400)) as named:
+        await failed(litellm_engine(), request(choice(named.url, model=f"{provider}/some-model")))
+    assert asked == []
+    assert len(named.requests) == 1
 
 
 @pytest.mark.parametrize("status", [302, 307])

@@ -35,8 +35,11 @@ class Received:
     headers: Mapping[str, str]
     """Names in lower case."""
     body: dict[str, Any]
+    """Empty where it is no JSON."""
     at: float
     """Seconds on the loop's clock."""
+    raw: bytes = b""
+    """The body as it arrived."""
 
 
 Responder = Callable[[Received], Reply]
@@ -120,8 +123,14 @@ async def _read(reader: asyncio.StreamReader) -> Received | None:
     method, path, _ = first.split(" ", 2)
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     raw = await reader.readexactly(int(headers.get("content-length", "0")))
-    body: dict[str, Any] = json.loads(raw) if raw else {}
-    return Received(method, path, headers, body, asyncio.get_running_loop().time())
+    return Received(method, path, headers, _parsed(raw), asyncio.get_running_loop().time(), raw)
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        return json.loads(raw) if raw else {}
+    except ValueError:
+        return {}
 
 
 async def _send(writer: asyncio.StreamWriter, reply: Reply, body: Mapping[str, Any]) -> bool:

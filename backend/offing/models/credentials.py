@@ -3,7 +3,8 @@
 A choice can come from whoever starts a run, the environment only from whoever runs the installation. So a choice is
 followed only to an address that the operator has named in the environment or accepted once (`offing.models.accepted`),
 this machine's own ports included. A key from the environment is sent only where the environment says: to the same
-server, and to the same path or below it, because one server may serve several teams.
+server, and to the same path or below it, because one server may serve several teams. litellm reads further secrets for
+some providers whatever key it is given, so a server that was only accepted is asked through those that have none.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,6 +50,11 @@ LOCAL = {
     "xinference": "http://127.0.0.1:9997/v1",
 }
 """Providers that are asked on this machine when nothing names another place, and where they listen by themselves."""
+KEYLESS = frozenset(LOCAL) | {"openai", "text-completion-openai", "custom_openai", "litellm_proxy"}
+"""Providers whose only credential is the key that they are given: through these alone a server that the operator has
+accepted, and named nowhere, is asked."""
+_PAST_BASE = frozenset({"databricks"})
+"""Providers that send a secret to the root of a base's server: their own variable must name it."""
 _SAME_VARIABLES = {"ollama_chat": "ollama", "text-completion-openai": "openai", "azure_text": "azure"}
 NO_KEY = "none"
 """Sent where no key is due; servers without keys ignore it, and client libraries insist on one."""
@@ -61,21 +67,42 @@ class Destination:
 
     api_base: str = ""
     api_key: str = ""
+    keyless: bool = False
+    """The server was only accepted: nothing that the environment says of an account goes there."""
 
 
 def destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | EngineFailure:
     """BAD_REQUEST: the address is not one that this installation allows."""
     provider = choice.model.partition("/")[0]
-    named = [env.get(form.format(_variable_prefix(provider)), "") for form in _BASES]
+    named = named_bases(provider, env)
     if not choice.api_base:
-        local = LOCAL.get(provider)
-        return Destination() if local is None or any(named) else _on_this_machine(choice, local, env)
+        return _by_itself(choice, provider, named, env)
     base = parse_api_base(choice.api_base)
     if base is None:
         return _refused(choice, UNUSABLE)
-    if _covered(base, named + _listed(env)):
-        return Destination(choice.api_base, env.get(key_variable(provider)) or NO_KEY)
+    if _covered(base, named if provider in _PAST_BASE else [*named, *_listed(env)]):
+        return Destination(choice.api_base, _key(provider, env))
+    if provider not in KEYLESS:
+        return _needs_own_base(choice, provider)
     return _if_accepted(choice, choice.api_base, base, env)
+
+
+def named_bases(provider: str, env: Mapping[str, str]) -> list[str]:
+    """Addresses that the environment names for a provider; where it names several, the first counts."""
+    named = (env.get(form.format(_variable_prefix(provider)), "").strip() for form in _BASES)
+    return [address for address in named if address]
+
+
+def _by_itself(
+    choice: EngineChoice, provider: str, named: list[str], env: Mapping[str, str]
+) -> Destination | EngineFailure:
+    """Where a choice without an address goes. litellm does not read every spelling of a provider that listens on this
+    machine, and asks its usual port then, so it is told the address."""
+    if provider not in LOCAL:
+        return Destination()
+    if named:
+        return Destination(named[0], _key(provider, env))
+    return _on_this_machine(choice, LOCAL[provider], env)
 
 
 def policy_destination(choice: EngineChoice, env: Mapping[str, str]) -> Destination | EngineFailure:
@@ -103,7 +130,7 @@ def _if_accepted(
 ) -> Destination | EngineFailure:
     try:
         if is_accepted(base, env):
-            return Destination(address, key)
+            return Destination(address, key, keyless=True)
     except OffingError as error:
         return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {error}")
     return _refused(choice, "is not a server that the operator of this installation has accepted")
@@ -114,7 +141,7 @@ def _on_this_machine(choice: EngineChoice, address: str, env: Mapping[str, str])
     base = parse_api_base(address)
     assert base is not None
     if _covered(base, _listed(env)):
-        return Destination(address, env.get(key_variable(choice.model.partition("/")[0])) or NO_KEY)
+        return Destination(address, _key(choice.model.partition("/")[0], env))
     found = _if_accepted(choice, address, base, env)
     if isinstance(found, Destination):
         return found
@@ -142,6 +169,10 @@ def _server(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1")
 
 
+def _key(provider: str, env: Mapping[str, str]) -> str:
+    return env.get(key_variable(provider)) or NO_KEY
+
+
 def key_variable(provider: str) -> str:
     """The environment variable that holds a provider's key."""
     return KEYS.get(provider, f"{_variable_prefix(provider)}_API_KEY")
@@ -155,3 +186,10 @@ def _variable_prefix(provider: str) -> str:
 def _refused(choice: EngineChoice, problem: str) -> EngineFailure:
     remedy = f"Leave it out for the provider's own address. {accept_remedy('ADDRESS')}"
     return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {choice.api_base!r} {problem}. {remedy}")
+
+
+def _needs_own_base(choice: EngineChoice, provider: str) -> EngineFailure:
+    own = _BASES[0].format(_variable_prefix(provider))
+    problem = f"{choice.api_base!r} is not named in {own}, and {provider} is asked with secrets from the environment"
+    remedy = f"Write openai/MODEL for a server that speaks OpenAI's API, or set {own} where the workers run."
+    return EngineFailure(FailureKind.BAD_REQUEST, f"api_base: {problem}. {remedy}")

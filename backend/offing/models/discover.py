@@ -27,6 +27,7 @@ from offing.models.credentials import (
     Destination,
     accept_remedy,
     destination,
+    named_bases,
 )
 from offing.models.engine import ENGINES
 
@@ -37,7 +38,6 @@ LISTS = {"ollama_chat": "/api/tags", "hosted_vllm": "/v1/models"}
 """Servers that often run beside us, and where they list their models."""
 _POLICIES = "/v1/models"
 _NO_ROLES = frozenset({ADDRESSES, ENGINE_URL, ENGINE_KEY, SERVERS})
-_BASES = {"ollama_chat": "OLLAMA_API_BASE", "hosted_vllm": "HOSTED_VLLM_API_BASE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def listed_models() -> Mapping[str, tuple[str, ...]]:
 async def _server(name: str, env: Mapping[str, str], seconds: float) -> EngineFound | None:
     import httpx
 
-    base = (env.get(_BASES[name]) or LOCAL[name]).removesuffix("/").removesuffix("/v1")
+    base = [*named_bases(name, env), LOCAL[name]][0].removesuffix("/").removesuffix("/v1")
     try:
         async with httpx.AsyncClient(timeout=seconds, trust_env=False, follow_redirects=False) as client:
             body: Any = (await client.get(base + LISTS[name])).raise_for_status().json()

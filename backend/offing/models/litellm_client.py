@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 
 from offing.core.model import FailureKind, Usage
@@ -47,7 +48,7 @@ class Reply:
 async def complete(ask: Ask) -> Reply | Refusal:
     """One request. Whatever a provider or litellm raises becomes a `Refusal`; only cancellation passes through."""
     litellm = await loaded()
-    with noted_redirects() as redirects:
+    with noted_redirects(keyless=ask.to.keyless) as redirects:
         try:
             response = await litellm.acompletion(**arguments(ask))
             if ask.options.stream:
@@ -100,12 +101,26 @@ def _load() -> Any:
     litellm.num_retries = 0
     litellm.disable_hf_tokenizer_download = True
     refuse_redirects()
+    _ask_no_server_about_models()
     for chatty in loggers:
         chatty.handlers.clear()
     for hooks in (litellm.callbacks, litellm.success_callback, litellm.failure_callback):
         hooks.clear()  # pyright: ignore[reportUnknownMemberType]
     _ready.set()
     return litellm
+
+
+def _ask_no_server_about_models() -> None:
+    """litellm asks Ollama and Lemonade what a model can do, with the provider's key: at their usual addresses, which
+    are not where the call goes and which nobody may have accepted, and in the middle of the event loop."""
+    import_module("litellm.llms.ollama.common_utils").OllamaModelInfo.get_runtime_model_info = _model_unasked
+    import_module("litellm.llms.lemonade.chat.transformation").LemonadeChatConfig.get_model_info = _model_unasked
+
+
+def _model_unasked(_config: Any, model: str, *_: Any, **__: Any) -> dict[str, Any]:
+    """What litellm takes for the answer where none comes."""
+    free = {"mode": "chat", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
+    return {"key": model, **free, "max_tokens": None, "max_input_tokens": None, "max_output_tokens": None}
 
 
 async def _streamed(litellm: Any, ask: Ask, stream: Any) -> Reply:

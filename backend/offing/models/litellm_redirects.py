@@ -1,7 +1,9 @@
 """litellm's HTTP clients without redirects: a request that follows one takes the provider's key to another address.
 
-The only home of how that is switched off. litellm builds its clients in few places, which are wrapped here once, when
-it has been imported; a place that is gone after an upgrade fails the import. Imports no litellm itself.
+The only home of how that is switched off, and of which headers go to a server without a key. litellm builds its clients
+in few places, which are wrapped here once, when it has been imported; a place that is gone after an upgrade fails the
+import. Some of its providers ask for a token by `requests`, which the rest of a process may use as it likes: there only
+what happens within a call is refused. Imports no litellm itself.
 """
 
 from collections.abc import Callable, Generator
@@ -12,9 +14,19 @@ from typing import Any
 
 import httpx
 
+from offing.models.credentials import NO_KEY
 from offing.models.redirects import redirect_message
 
 _refused: ContextVar[list[str] | None] = ContextVar("refused_redirects", default=None)
+_keyless: ContextVar[bool] = ContextVar("keyless", default=False)
+
+FRAMING = frozenset(
+    {"host", "accept", "accept-encoding", "connection", "content-type", "content-length", "transfer-encoding"}
+    | {"user-agent", "x-stainless-raw-response"}
+)
+"""Headers that a server without a key gets as they are; by the last one openai's library knows its own request again.
+Client libraries add others from the environment, such as an
+organization's id or whatever `OPENAI_CUSTOM_HEADERS` holds."""
 
 
 class RedirectRefused(httpx.RequestError):
@@ -22,14 +34,16 @@ class RedirectRefused(httpx.RequestError):
 
 
 @contextmanager
-def noted_redirects() -> Generator[list[str]]:
-    """Messages of the redirects that are refused meanwhile, since litellm wraps what its clients raise."""
+def noted_redirects(*, keyless: bool = False) -> Generator[list[str]]:
+    """Messages of the redirects that are refused meanwhile, since litellm wraps what its clients raise. `keyless`:
+    requests go out meanwhile without any header that says whose they are."""
     refused: list[str] = []
-    token = _refused.set(refused)
+    noted, bare = _refused.set(refused), _keyless.set(keyless)
     try:
         yield refused
     finally:
-        _refused.reset(token)
+        _refused.reset(noted)
+        _keyless.reset(bare)
 
 
 def refuse_redirects() -> None:
@@ -43,6 +57,8 @@ def refuse_redirects() -> None:
     texts: Any = import_module("litellm.llms.openai.completion.handler")
     texts.AsyncOpenAI = _given(texts.AsyncOpenAI, openai._get_async_http_client)
     texts.OpenAI = _given(texts.OpenAI, openai._get_sync_http_client)
+    sessions: Any = import_module("requests").Session
+    sessions.get_redirect_target = _refusing(sessions.get_redirect_target)
 
 
 def _direct(build: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,9 +69,10 @@ def _direct(build: Callable[..., Any]) -> Callable[..., Any]:
         if client is None:
             return None
         client.follow_redirects = False
-        hook = _refuse_async if isinstance(client, httpx.AsyncClient) else _refuse
+        waits = isinstance(client, httpx.AsyncClient)
+        before, after = (_strip_async, _refuse_async) if waits else (_strip, _refuse)
         hooks: dict[str, list[Any]] = client.event_hooks
-        client.event_hooks = {**hooks, "response": [hook, *hooks["response"]]}
+        client.event_hooks = {"request": [*hooks["request"], before], "response": [after, *hooks["response"]]}
         return client
 
     return built
@@ -68,6 +85,32 @@ def _given(sdk: Callable[..., Any], client: Callable[[], Any]) -> Callable[..., 
         return sdk(**{**named, "http_client": named.get("http_client") or client()})
 
     return made
+
+
+def _refusing(target: Callable[[Any, Any], str | None]) -> Callable[[Any, Any], str | None]:
+    """How `requests` finds out where a redirect leads, refused within a call of ours."""
+
+    def found(session: Any, response: Any) -> str | None:
+        to = target(session, response)
+        if to is not None and _refused.get() is not None:
+            asked = httpx.Request(response.request.method, response.request.url)
+            _refuse(httpx.Response(response.status_code, headers={"location": to}, request=asked))
+        return to
+
+    return found
+
+
+def _strip(request: httpx.Request) -> None:
+    """A key is left where the server may insist on one, and says that there is none."""
+    if not _keyless.get():
+        return
+    for name in set(request.headers) - FRAMING:
+        del request.headers[name]
+    request.headers["authorization"] = f"Bearer {NO_KEY}"
+
+
+async def _strip_async(request: httpx.Request) -> None:
+    _strip(request)
 
 
 def _refuse(response: httpx.Response) -> None:
