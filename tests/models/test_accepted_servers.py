@@ -1,6 +1,10 @@
 """A model server on this machine or a private network is asked when the operator has accepted it, and not before."""
 
+import errno
 import os
+import pwd
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,7 +81,7 @@ def test_no_address_is_allowed_by_being_near(base: str, env: dict[str, str]) -> 
     assert isinstance(refused, EngineFailure)
     assert refused.message.startswith("api_base:")
     accept(env, base)
-    assert to(base, env) == Destination(base, NO_KEY)
+    assert to(base, env) == Destination(base, NO_KEY, keyless=True)
     assert withdraw(env, base)
     assert isinstance(to(base, env), EngineFailure)
 
@@ -101,7 +105,7 @@ def test_a_provider_that_listens_on_this_machine_waits_for_acceptance_too(provid
     assert refused.message.startswith("model:")
     assert f"offing engine accept {LOCAL[provider]}" in refused.message
     accept(env, LOCAL[provider])
-    assert destination(named, env) == Destination(LOCAL[provider], NO_KEY)
+    assert destination(named, env) == Destination(LOCAL[provider], NO_KEY, keyless=True)
 
 
 async def test_no_other_provider_of_litellm_is_asked_on_this_machine_by_itself() -> None:
@@ -127,12 +131,38 @@ def test_what_the_environment_names_is_accepted_by_that(named: dict[str, str], e
     assert to("http://127.0.0.1:9099/v1", env | named) == Destination("http://127.0.0.1:9099/v1", NO_KEY)
 
 
+@pytest.mark.parametrize("variable", ["OLLAMA_API_BASE", "OLLAMA_BASE_URL"])
 @pytest.mark.parametrize("model", ["ollama/qwen3", "ollama_chat/qwen3"])
-def test_an_ollama_that_the_environment_names_is_accepted_by_that(model: str, env: dict[str, str]) -> None:
-    named = env | {"OLLAMA_API_BASE": "http://10.0.0.7:11434"}
-    assert destination(EngineChoice(engine="litellm", model=model), named) == Destination()
-    at = EngineChoice(engine="litellm", model=model, api_base="http://10.0.0.7:11434")
-    assert destination(at, named) == Destination("http://10.0.0.7:11434", NO_KEY)
+def test_an_ollama_that_the_environment_names_is_the_one_that_is_asked(
+    model: str, variable: str, env: dict[str, str]
+) -> None:
+    """litellm reads one of the two variables, and would ask this machine's usual port where the other is set."""
+    there = "http://10.0.0.7:11434"
+    named = env | {variable: there, "OLLAMA_API_KEY": "k"}
+    assert destination(EngineChoice(engine="litellm", model=model), named) == Destination(there, "k")
+    assert destination(EngineChoice(engine="litellm", model=model, api_base=there), named) == Destination(there, "k")
+
+
+@pytest.mark.parametrize(
+    "provider", ["databricks", "azure", "watsonx", "gigachat", "bedrock", "vertex_ai", "predibase"]
+)
+def test_a_provider_with_further_secrets_is_not_asked_at_a_server_that_was_only_accepted(
+    provider: str, env: dict[str, str]
+) -> None:
+    accept(env, "http://127.0.0.1:11434")
+    named = EngineChoice(engine="litellm", model=f"{provider}/x", api_base="http://127.0.0.1:11434/v1")
+    own = {f"{provider.upper()}_API_BASE": "http://127.0.0.1:11434"}
+    refused = destination(named, env)
+    assert isinstance(refused, EngineFailure)
+    assert refused.message.startswith("api_base: ")
+    assert f"Write openai/MODEL for a server that speaks OpenAI's API, or set {next(iter(own))}" in refused.message
+    assert isinstance(destination(named, env | own), Destination)
+
+
+def test_a_secret_that_goes_to_the_root_of_a_server_goes_where_its_own_variable_says(env: dict[str, str]) -> None:
+    listed = {"OFFING_ENGINE_ADDRESSES": "http://10.0.0.5:8000/team-a"}
+    named = EngineChoice(engine="litellm", model="databricks/x", api_base="http://10.0.0.5:8000/team-a")
+    assert isinstance(destination(named, env | listed), EngineFailure)
 
 
 async def test_a_server_that_is_found_is_offered_and_nothing_of_it_is_shown(env: dict[str, str]) -> None:
@@ -165,6 +195,56 @@ def test_a_file_that_others_may_write_is_not_believed(env: dict[str, str]) -> No
     refused = to("http://127.0.0.1:9099", env)
     assert isinstance(refused, EngineFailure)
     assert "chmod 600" in refused.message
+
+
+def test_a_file_that_cannot_be_read_is_refused_with_its_owner_and_the_remedy(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept(env, "http://127.0.0.1:9099")
+
+    def closed(_: Path, **__: str) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", closed)
+    refused = to("http://127.0.0.1:9099", env)
+    assert isinstance(refused, EngineFailure)
+    owner = pwd.getpwuid(os.geteuid()).pw_name
+    assert f"cannot be used: Permission denied. {servers_file(env)} belongs to {owner}." in refused.message
+    assert f"chown {os.geteuid()} {servers_file(env)}" in refused.message
+    with pytest.raises(Conflict, match="Permission denied"):
+        accept(env, "http://127.0.0.1:9100")
+
+
+def test_a_file_that_is_no_text_is_refused(env: dict[str, str]) -> None:
+    accept(env, "http://127.0.0.1:9099")
+    file = servers_file(env)
+    assert file is not None
+    file.write_bytes(b"\xff\xfe\x00")
+    refused = to("http://127.0.0.1:9099", env)
+    assert isinstance(refused, EngineFailure)
+    assert "is no text in UTF-8. Remove it" in refused.message
+
+
+def test_a_file_of_another_user_is_named_as_that(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    accept(env, "http://127.0.0.1:9099")
+    file, found = servers_file(env), os.geteuid()
+    assert file is not None
+    if found == 0:
+        os.chown(file, 54321, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: found + 1)
+    with pytest.raises(Conflict, match=r"belongs to another user, .*chown") as refused:
+        accepted_servers(env)
+    assert "chmod" not in str(refused.value)
+
+
+def test_servers_that_are_accepted_at_the_same_time_are_all_kept(env: dict[str, str]) -> None:
+    code = "import sys; from offing.models.accepted import accept\n"
+    code += "for port in sys.argv[2:]: accept({'OFFING_HOME': sys.argv[1]}, f'http://127.0.0.1:{port}')"
+    ports = [[str(9000 + 40 * process + count) for count in range(40)] for process in range(4)]
+    running = [subprocess.Popen([sys.executable, "-c", code, env["OFFING_HOME"], *some]) for some in ports]
+    assert [process.wait(60) for process in running] == [0] * 4
+    assert {server.port for server in accepted_servers(env)} == {int(port) for some in ports for port in some}
 
 
 def test_a_line_that_is_no_address_is_named(env: dict[str, str]) -> None:
