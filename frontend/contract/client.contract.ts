@@ -82,6 +82,7 @@ test("a question is asked, followed, steered, paused, resumed and ended", async 
     collections: ["papers"],
     sources: [],
     attachedTo: [],
+    singles: [],
     web: true,
     mcp: [],
     code: true,

@@ -1,6 +1,7 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
+import { forgetUploads } from "@/shared/upload/upload";
 import { aRun, aSource, RUN_ID } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
 import { at, problem, server } from "@/testing/server";
@@ -120,6 +121,7 @@ test("limits, scope and attached documents survive a reload, and asking clears t
   await first.user.upload(screen.getByLabelText("Add files"), [new File(["a"], "a.md")]);
   await screen.findByText(/Reads only the 1 document/);
   first.unmount();
+  forgetUploads();
   const second = renderPage("/");
   expect(await screen.findByText(/Reads only the 1 document/)).toBeVisible();
   expect(screen.getByRole("button", { name: "The web" })).toHaveAttribute("aria-pressed", "true");
@@ -128,6 +130,7 @@ test("limits, scope and attached documents survive a reload, and asking clears t
   await second.user.click(screen.getByRole("button", { name: "Ask" }));
   await waitFor(() => expect(second.router.state.location.pathname).toBe(`/runs/${RUN_ID}`));
   second.unmount();
+  forgetUploads();
   renderPage("/");
   expect(await screen.findByRole("button", { name: "The web" })).toHaveAttribute("aria-pressed", "false");
   expect(screen.queryByText(/Reads only/)).toBeNull();

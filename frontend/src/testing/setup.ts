@@ -2,6 +2,7 @@ import "@testing-library/jest-dom/vitest";
 import { cleanup, configure } from "@testing-library/react";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
 import { forgetReach } from "@/shared/api/reach";
+import { forgetUploads } from "@/shared/upload/upload";
 import { server } from "./server";
 
 // A view that is loaded when it is first opened may take longer on a busy machine than the library's second.
@@ -60,6 +61,7 @@ beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
 afterEach(() => {
   cleanup();
   forgetReach();
+  forgetUploads();
   server.resetHandlers();
   sessionStorage.clear();
 });

@@ -9,18 +9,18 @@ import { useDraft } from "@/shared/ui/drafts";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { type Picked, readDrop } from "@/shared/upload/read-drop";
 import { UploadList } from "@/shared/upload/upload-list";
-import { collectionsOf, sourcesOf, useUpload } from "@/shared/upload/use-upload";
+import { collectionsOf, singlesOf, sourcesOf, useUpload } from "@/shared/upload/use-upload";
 import { DepthField } from "./depth-field";
 import { DocumentsField } from "./documents-field";
 import { LimitsField } from "./limits-field";
-import { complaint, type Draft, engineComplaint, runRequest } from "./request";
+import { attachedWords, complaint, type Draft, engineComplaint, runRequest } from "./request";
 import "./composer.css";
 
 interface ComposerProps {
   onAsked(run: Run): void;
 }
 
-type Settings = Omit<Draft, "question" | "sources" | "attachedTo">;
+type Settings = Omit<Draft, "question" | "sources" | "attachedTo" | "singles">;
 
 const START: Settings = {
   turns: 12,
@@ -51,12 +51,13 @@ export function Composer({ onAsked }: ComposerProps) {
     upload.clear();
     onAsked(run);
   });
-  const sources = sourcesOf(upload.state.results);
+  const { results, busy } = upload.state;
+  const attached = { sources: sourcesOf(results), attachedTo: collectionsOf(results), singles: singlesOf(results) };
   const change = (part: Partial<Settings>) => setSettings({ ...settings, ...part });
 
   const submit = () => {
-    const draft = { ...settings, question, sources, attachedTo: collectionsOf(upload.state.results) };
-    const wrong = upload.state.busy ? "Wait until the documents are read." : complaint(draft);
+    const draft = { ...settings, ...attached, question };
+    const wrong = busy ? "Wait until the documents are read." : complaint(draft);
     setComplained(wrong);
     if (!wrong) ask.mutate(draft);
   };
@@ -103,7 +104,7 @@ export function Composer({ onAsked }: ComposerProps) {
       <DocumentsField
         collections={collections}
         chosen={settings.collections}
-        attached={sources.length}
+        attached={attachedWords(attached)}
         web={settings.web}
         onChoose={(chosen) => change({ collections: chosen })}
         onWeb={(web) => change({ web })}

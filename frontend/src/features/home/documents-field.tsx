@@ -1,14 +1,13 @@
 import { type ReactNode, useRef } from "react";
 import { collectionName } from "@/shared/api/library";
-import { counted } from "@/shared/format/numbers";
 import { Failure, type Loadable, together } from "@/shared/ui/loaded";
 import { type Picked, readField } from "@/shared/upload/read-drop";
 
 interface DocumentsFieldProps {
   collections: Loadable<readonly { name: string; count: number }[]>;
   chosen: readonly string[];
-  /** Documents attached to this question; they take the place of collections. */
-  attached: number;
+  /** What will be read of the documents attached to this question, which take the place of collections. `null`: none. */
+  attached: string | null;
   /** Whether the run may leave the library. */
   web: boolean;
   onChoose(chosen: string[]): void;
@@ -32,8 +31,8 @@ export function DocumentsField(props: DocumentsFieldProps) {
   return (
     <fieldset className="documents">
       <legend className="visually-hidden">Documents</legend>
-      {attached > 0 ? (
-        <span className="documents-says">Reads only the {counted(attached, "document")} you attached.</span>
+      {attached !== null ? (
+        <span className="documents-says">{attached}</span>
       ) : (
         <Chip on={chosen.length === 0} onPress={() => onChoose([])}>
           All documents <span className="num documents-total">{collections.data && total(collections.data)}</span>
@@ -53,7 +52,7 @@ export function DocumentsField(props: DocumentsFieldProps) {
       >
         Code
       </Chip>
-      {attached === 0 &&
+      {attached === null &&
         withChosen(collections.data, chosen).map(({ name, count }) => (
           <Chip key={name} on={chosen.includes(name)} title={name} onPress={() => onChoose(toggled(chosen, name))}>
             {collectionName(name)} <span className="num">{count}</span>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Graph } from "@/shared/api/catalog";
-import { complaint, type Draft, engineComplaint, engineOptions, runRequest } from "./request";
+import { attachedWords, complaint, type Draft, engineComplaint, engineOptions, runRequest } from "./request";
 
 const GRAPHS = [{ name: "agentflow", roles: ["planner", "verifier"] }] as Graph[];
 
@@ -15,6 +15,7 @@ function draft(part: Partial<Draft> = {}): Draft {
     collections: [],
     sources: [],
     attachedTo: [],
+    singles: [],
     web: false,
     code: false,
     mcp: [],
@@ -79,7 +80,30 @@ test("more documents than a scope may name are named by the collections that hol
   const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
   const scope = runRequest(draft({ sources, attachedTo: ["papers"] }), GRAPHS).scope;
   expect(scope).toMatchObject({ collections: ["papers"], sources: [] });
-  expect(complaint(draft({ question: "Why?", sources }))).toMatch(/folder/);
+  expect(complaint(draft({ question: "Why?", sources, attachedTo: ["papers"] }))).toBeNull();
+});
+
+test("beside more documents than a scope may name, a single one is a complaint that names it and says what to do", () => {
+  const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
+  const wrong = complaint(draft({ question: "Why?", sources, attachedTo: ["papers"], singles: ["tower.pdf"] }));
+  expect(wrong).toMatch(/tower\.pdf is in none\. Choose Clear, put it into a folder/);
+  const singles = ["a.md", "b.md", "c.md", "d.md", "e.md"];
+  expect(complaint(draft({ question: "Why?", sources, singles }))).toMatch(
+    /a\.md, b\.md, c\.md and 2 more are in none/,
+  );
+  expect(complaint(draft({ question: "Why?", sources: sources.slice(1), singles }))).toBeNull();
+});
+
+test("what is said of attached documents is what the run will read", () => {
+  const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
+  const attached = { sources, attachedTo: ["papers"], singles: [] };
+  expect(attachedWords({ ...attached, sources: [] })).toBeNull();
+  expect(attachedWords({ ...attached, sources: ["a"] })).toBe("Reads only the 1 document you attached.");
+  expect(attachedWords(attached)).toBe("Reads the collection papers, with everything that it holds.");
+  expect(attachedWords({ ...attached, attachedTo: ["papers", "/srv/notes"] })).toBe(
+    "Reads the collections papers and notes, with everything that they hold.",
+  );
+  expect(attachedWords({ ...attached, singles: ["tower.pdf"] })).toMatch(/tower\.pdf is in none/);
 });
 
 test("an engine that no role would answer with is a complaint and never dropped", () => {

@@ -1,7 +1,10 @@
 /** From what the composer holds to what the server is asked. Pure. */
 
 import { type Engine, engineChoice, type Graph } from "@/shared/api/catalog";
+import { collectionName } from "@/shared/api/library";
 import type { RunRequest } from "@/shared/api/runs";
+import { count, counted } from "@/shared/format/numbers";
+import { listed } from "@/shared/format/words";
 
 export interface Draft {
   question: string;
@@ -17,6 +20,8 @@ export interface Draft {
   sources: readonly string[];
   /** The collections that hold them. */
   attachedTo: readonly string[];
+  /** Names of those that no collection holds. */
+  singles: readonly string[];
   /** The run may search the web and read public pages. */
   web: boolean;
   /** MCP servers whose tools it may use. */
@@ -33,10 +38,34 @@ export function complaint(draft: Draft): string | null {
   if (draft.question.length > 8000) return "Shorten the question to 8,000 characters; put the rest in a document.";
   if (!isLimit(draft.usd)) return "Give the spending limit as a number of dollars, such as 2.50, or leave it empty.";
   if (!isLimit(draft.minutes)) return "Give the time limit as a number of minutes above zero, or leave it empty.";
-  if (draft.sources.length > MAX_SOURCES && draft.attachedTo.length === 0) {
-    return "More than 1,000 single documents are attached. Put them into a folder and add that instead.";
-  }
-  return null;
+  return singlesComplaint(draft);
+}
+
+type Attached = Pick<Draft, "sources" | "attachedTo" | "singles">;
+
+/** More documents than a scope may name are named by their collections, which leaves out what is in none. */
+function singlesComplaint({ sources, singles }: Attached): string | null {
+  if (sources.length <= MAX_SOURCES || singles.length === 0) return null;
+  const more = singles.length > 3 ? [`${count(singles.length - 3)} more`] : [];
+  const one = singles.length === 1;
+  return (
+    `More than 1,000 documents are attached, so the run reads them by their folders, and ` +
+    `${listed([...singles.slice(0, 3), ...more])} ${one ? "is" : "are"} in none. ` +
+    `Choose Clear, put ${one ? "it" : "them"} into a folder, and add the folders again.`
+  );
+}
+
+/** What of the library the run will read where documents are attached. `null`: none is attached. */
+export function attachedWords(attached: Attached): string | null {
+  const { sources, attachedTo } = attached;
+  if (sources.length === 0) return null;
+  if (sources.length <= MAX_SOURCES) return `Reads only the ${counted(sources.length, "document")} you attached.`;
+  const [one, several] = ["with everything that it holds", "with everything that they hold"];
+  const named = listed(attachedTo.map(collectionName));
+  return (
+    singlesComplaint(attached) ??
+    (attachedTo.length === 1 ? `Reads the collection ${named}, ${one}.` : `Reads the collections ${named}, ${several}.`)
+  );
 }
 
 function isLimit(text: string): boolean {

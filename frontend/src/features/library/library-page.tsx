@@ -34,7 +34,7 @@ export function LibraryPage({ pointed, collection, onCollection }: LibraryPagePr
   const [search, setSearch] = useState("");
   const [erasing, setErasing] = useState<Source | null>(null);
   const settled = useSettled(search.trim(), 250);
-  const upload = useUpload();
+  const upload = useUpload("library.documents");
   const collections = useQuery(collectionsQuery);
   const sources = useInfiniteQuery(sourcesQuery(collection, settled));
   const hits = useQuery(passagesQuery(collection, settled));

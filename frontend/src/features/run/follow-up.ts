@@ -3,6 +3,7 @@
 import { collectionName } from "@/shared/api/library";
 import type { Run, RunRequest } from "@/shared/api/runs";
 import { counted } from "@/shared/format/numbers";
+import { listed } from "@/shared/format/words";
 
 type Parent = Pick<Run, "question" | "graph" | "thread_id" | "engines" | "budget" | "scope">;
 
@@ -40,7 +41,5 @@ export function scopeWords({ collections, sources, web, code, mcp }: Parent["sco
       : collections.length > 0
         ? collections.map(collectionName)
         : ["all documents"];
-  const parts = [...documents, ...(web ? ["the web"] : []), ...(code ? ["code"] : []), ...mcp];
-  const last = parts.at(-1) ?? "";
-  return parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${last}` : last;
+  return listed([...documents, ...(web ? ["the web"] : []), ...(code ? ["code"] : []), ...mcp]);
 }

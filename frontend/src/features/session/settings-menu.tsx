@@ -4,8 +4,10 @@ import { changeTenant, type Tenant, type TenantChange, tenantQuery } from "@/sha
 import { signOut } from "@/shared/api/session";
 import { money } from "@/shared/format/numbers";
 import { Dialog } from "@/shared/ui/dialog";
+import { forgetAllDrafts } from "@/shared/ui/drafts";
 import { Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { forgetUploads } from "@/shared/upload/upload";
 import "./settings-menu.css";
 
 /** What holds for the whole tenant: training opt-in and the day's spending cap. */
@@ -39,7 +41,14 @@ function LoadedSettings({ tenant, onClose }: { tenant: Tenant; onClose(): void }
     mutationFn: (body: TenantChange) => changeTenant(body),
     onSuccess: (now) => client.setQueryData(tenantQuery.queryKey, now),
   });
-  const leave = useMutation({ mutationFn: signOut, onSuccess: () => location.assign("/") });
+  const leave = useMutation({
+    mutationFn: signOut,
+    onSuccess: () => {
+      forgetUploads();
+      forgetAllDrafts();
+      location.assign("/");
+    },
+  });
   const { training_opt_in, daily_spend_usd, spent_today_usd, name } = tenant;
   const shownCap = cap ?? (daily_spend_usd === null ? "" : String(daily_spend_usd));
   const amount = cap === null || cap.trim() === "" ? null : Number(cap);

@@ -1,13 +1,22 @@
-/** What a person has typed or chosen and not sent yet. It survives a reload of this tab's page. */
+/**
+ * What a person has typed or chosen and not sent yet. It survives a reload of this tab's page, belongs to the tenant whose
+ * session the page has, and goes when that person signs out.
+ */
 
 import { useState } from "react";
+import { sessionTenant } from "../api/session";
 
 const PREFIX = "offing.draft.";
+
+/** A tenant's name is escaped, so that it cannot end within a key. */
+function itemOf(key: string): string {
+  return `${PREFIX}${encodeURIComponent(sessionTenant() ?? "")}:${key}`;
+}
 
 /** Return the stored draft, or `otherwise` where there is none or it cannot be read. */
 export function readDraft<T>(key: string, otherwise: T): T {
   try {
-    const stored = sessionStorage.getItem(PREFIX + key);
+    const stored = sessionStorage.getItem(itemOf(key));
     return stored === null ? otherwise : (JSON.parse(stored) as T);
   } catch {
     // Without storage, or after a version of the page that wrote something else, nothing was kept.
@@ -17,7 +26,7 @@ export function readDraft<T>(key: string, otherwise: T): T {
 
 export function storeDraft(key: string, value: unknown): void {
   try {
-    sessionStorage.setItem(PREFIX + key, JSON.stringify(value));
+    sessionStorage.setItem(itemOf(key), JSON.stringify(value));
   } catch {
     // Without storage the draft lives as long as the page.
   }
@@ -25,7 +34,17 @@ export function storeDraft(key: string, value: unknown): void {
 
 export function forgetDraft(key: string): void {
   try {
-    sessionStorage.removeItem(PREFIX + key);
+    sessionStorage.removeItem(itemOf(key));
+  } catch {
+    // Without storage there is nothing to forget.
+  }
+}
+
+/** Forget the drafts of everybody who was signed in in this tab. */
+export function forgetAllDrafts(): void {
+  try {
+    const items = Object.keys(sessionStorage).filter((item) => item.startsWith(PREFIX));
+    for (const item of items) sessionStorage.removeItem(item);
   } catch {
     // Without storage there is nothing to forget.
   }

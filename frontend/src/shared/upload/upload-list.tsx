@@ -1,7 +1,8 @@
 import type { Uploaded } from "../api/library";
-import { counted } from "../format/numbers";
+import { count, counted } from "../format/numbers";
 import { ProblemNote } from "../ui/problem-note";
-import type { UploadState } from "./use-upload";
+import type { UploadState } from "./upload";
+import { sourcesOf } from "./use-upload";
 import "./upload-list.css";
 
 const OUTCOME: Record<Uploaded["outcome"], string> = {
@@ -14,8 +15,8 @@ const OUTCOME: Record<Uploaded["outcome"], string> = {
 
 /** What became of each file; those that are not in the library first, with the remedy. */
 export function UploadList({ state, onClear }: { state: UploadState; onClear?: () => void }) {
-  if (state.empty && !state.busy && state.total === 0) return <NothingToRead />;
-  if (state.total === 0 && !state.error) return null;
+  const nothingToRead = state.empty && !state.busy ? <NothingToRead /> : null;
+  if (state.total === 0 && state.unsent === 0 && !state.error) return nothingToRead;
   const refused = state.results.filter((result) => result.outcome === "refused");
   const failed = state.results.filter((result) => result.outcome === "failed");
   const taken = state.results.filter((result) => result.outcome !== "refused" && result.outcome !== "failed");
@@ -27,9 +28,10 @@ export function UploadList({ state, onClear }: { state: UploadState; onClear?: (
         {state.busy
           ? `Reading ${counted(state.total, "document")}: ${state.done} done`
           : [
-              `${counted(taken.length, "document")} ready`,
+              `${counted(sourcesOf(taken).length, "document")} ready`,
               refused.length > 0 && `${refused.length} refused`,
               failed.length > 0 && `${failed.length} not added`,
+              state.unsent > 0 && `${count(state.unsent)} not sent`,
             ]
               .filter(Boolean)
               .join(", ")}
@@ -39,6 +41,7 @@ export function UploadList({ state, onClear }: { state: UploadState; onClear?: (
           </button>
         )}
       </p>
+      {state.unsent > 0 && <Unsent files={state.unsent} />}
       {state.busy && <progress max={state.total} value={state.done} aria-label="Documents read" />}
       <ul>
         {shown.map((result, at) => (
@@ -52,8 +55,20 @@ export function UploadList({ state, onClear }: { state: UploadState; onClear?: (
         ))}
         {more > 0 && <li className="quiet">and {more} more</li>}
       </ul>
+      {nothingToRead}
       <ProblemNote error={state.error} />
     </div>
+  );
+}
+
+/** Only a person can hand the page these files again. */
+function Unsent({ files }: { files: number }) {
+  return (
+    <p className="notice sun" role="status">
+      {counted(files, "document")} {files === 1 ? "was" : "were"} not sent, because the page was left or reloaded
+      before. Add {files === 1 ? "it" : "them"} again, with the same folder where there was one; what is here already is
+      not read twice.
+    </p>
   );
 }
 
