@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from dataclasses import replace
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 
@@ -171,6 +171,79 @@ async def test_a_run_whose_worker_was_lost_is_claimed_in_its_class_and_others_ke
     assert (again.claim.fence.run, again.claim.fence.number, again.claim.lost) == (lost, 2, True)
 
 
+async def lost_runs(pool: Database, app_url: str, count: int, tenant: UUID = LOCAL_TENANT) -> list[UUID]:
+    """Runs whose worker has ended, as they are swept."""
+    ids = [await queued(pool, "ask", tenant) for _ in range(count)]
+    taken = await runs.claim_next(pool, "lost", TERM, room=count, rollout_room=0)
+    assert [run.claim.fence.run for run in taken] == ids
+    release_leases(app_url, "lost")
+    return ids
+
+
+async def test_all_lost_runs_and_the_queued_ones_beside_them_are_claimed_in_the_passes_of_one_check(
+    pool: Database, app_url: str
+) -> None:
+    lost = await lost_runs(pool, app_url, 21)
+    others = [await queued(pool) for _ in range(11)]
+    passes = [await next_ids(pool, 8, 8, *lost) for _ in range(5)]  # the same runs are named in each
+    assert [len(some) for some in passes] == [8, 8, 8, 8, 0]
+    assert [run for some in passes for run in some] == lost + others
+
+
+async def test_a_few_lost_runs_end_no_pass_early(pool: Database, app_url: str) -> None:
+    lost = await lost_runs(pool, app_url, 3)
+    others = [await queued(pool) for _ in range(9)]
+    assert await next_ids(pool, 8, 8, *lost, *lost) == lost + others[:5]
+    assert await next_ids(pool, 4, 4, *lost) == others[5:]
+
+
+async def test_lost_runs_that_were_taken_over_count_among_the_active_ones_of_their_tenant(
+    pool: Database, app_url: str, other_tenant: UUID
+) -> None:
+    lost = await lost_runs(pool, app_url, 2)
+    mine = [await queued(pool) for _ in range(2)]
+    theirs = [await queued(pool, "ask", other_tenant) for _ in range(2)]
+    assert await next_ids(pool, 3, 3, *lost) == [lost[0], theirs[0], lost[1]]
+    assert await next_ids(pool, 2, 2, *lost) == [theirs[1], mine[0]]
+
+
+RESERVED = """
+    with days as (insert into app.spend (tenant_id, day, reserved) select %(tenant)s, current_date, 1
+                  on conflict (tenant_id, day) do update set reserved = app.spend.reserved + 1)
+    insert into app.reservation (run_id, fence, day, tenant_id, usd) values (%(run)s, 1, current_date, %(tenant)s, 1)
+"""
+
+
+async def test_lost_runs_are_claimed_while_somebody_holds_their_tenant_s_money(
+    pool: Database, app_url: str, owner_url: str
+) -> None:
+    lost, other = await lost_runs(pool, app_url, 3), await queued(pool)
+    with psycopg.connect(owner_url) as owner:
+        for run in lost:
+            owner.execute(RESERVED.encode(), {"tenant": LOCAL_TENANT, "run": run})
+        owner.commit()
+        owner.execute("select from app.spend for update")
+        async with asyncio.timeout(20):  # a claim that waited would end by Postgres' own lock_timeout
+            assert await next_ids(pool, 8, 8, *lost) == [*lost, other]
+
+
+async def test_workers_that_take_over_runs_of_the_same_tenants_at_once_wait_for_nobody(
+    pool: Database, app_url: str, owner_url: str, other_tenant: UUID
+) -> None:
+    """The first has claimed and not committed; as long as that took, the second would wait for the tenants' money."""
+    lost = {tenant: await lost_runs(pool, app_url, 2, tenant) for tenant in (LOCAL_TENANT, other_tenant)}
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        for tenant, of_tenant in lost.items():
+            for run in of_tenant:
+                owner.execute(RESERVED.encode(), {"tenant": tenant, "run": run})
+    first, second = [[of_tenant[n] for of_tenant in lost.values()] for n in range(2)]
+    claim = "select run from app.claim_next('first', %s, 8, 8, %s)"
+    with psycopg.connect(app_url) as worker:
+        assert worker.execute(claim, (f"{TERM} seconds", first)).fetchall() == [(run,) for run in first]
+        async with asyncio.timeout(20):
+            assert await next_ids(pool, 8, 8, *reversed(second)) == second
+
+
 async def test_nothing_that_is_queued_is_swept_however_long_it_waits(pool: Database, owner_url: str) -> None:
     """A sweep that lists the queue would find the runs of a lost worker behind all of it."""
     await queued(pool)
@@ -198,7 +271,8 @@ async def read_by_claims(pool: Database, owner: psycopg.Connection) -> float:
     before = read(owner)
     tenants = Counter[UUID]()
     for _ in range(10):
-        tenants.update([run.claim.fence.tenant for run in await claim_next(pool, 1)])
+        swept = [uuid4() for _ in range(3)]  # claimed by others since
+        tenants.update([run.claim.fence.tenant for run in await claim_next(pool, 1, 1, *swept)])
     await pool.platform("select pg_stat_force_next_flush()", ())
     after = read(owner)
     assert sorted(tenants.values()) == [5, 5]

@@ -7,10 +7,11 @@ import psycopg
 import pytest
 
 from offing.core.errors import Fenced
-from offing.core.run import Fence
+from offing.core.run import Fence, RunStatus
 from offing.storage import runs, spend
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from offing.storage.runs import Release
 from tests.storage.builders import claimed
 
 CENT = Decimal("0.01")
@@ -47,12 +48,15 @@ def cap(owner_url: str, usd: str) -> None:
 
 
 async def next_claim(pool: Database, fence: Fence, term: float) -> Fence:
-    """The claim after `fence`, whose lease has passed."""
+    """The claim after `fence`, whose lease has passed, when its slice has begun."""
     claim = None
     while claim is None:
         claim = await runs.claim(pool, fence.run, "another worker", term)
         await asyncio.sleep(0.02)
     assert claim.lost
+    for _ in range(2):  # an answer that is lost is a reason to do it again
+        async with pool.transaction(LOCAL_TENANT) as connection:
+            await spend.give_back_lost(connection, claim.fence)
     return claim.fence
 
 
@@ -112,6 +116,20 @@ async def test_a_lost_claim_books_what_it_used_and_releases_nothing_a_second_tim
     await settle(pool, lost, 5 * CENT, 2 * CENT)
     assert await day(pool) == (5 * CENT, 2 * CENT)
     assert await held(pool, current) == 5 * CENT
+
+
+async def test_what_a_lost_claim_had_set_aside_is_given_back_by_a_slice_that_only_ends(pool: Database) -> None:
+    lost = (await claimed(pool, LOCAL_TENANT, term=0.2)).fence
+    assert await reserve(pool, lost, 5 * CENT)
+    claim = None
+    while claim is None:
+        claim = await runs.claim(pool, lost.run, "another worker", 0.2)
+    assert await reserve(pool, claim.fence, 2 * CENT)
+    await settle(pool, lost, 5 * CENT, CENT)
+    assert await day(pool) == (7 * CENT, CENT)
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await runs.hand_back(connection, claim.fence, Release(RunStatus.QUEUED))
+    assert await day(pool) == (0, CENT)
 
 
 async def test_a_lost_claim_sets_nothing_aside(pool: Database) -> None:

@@ -25,6 +25,8 @@ class Queue:
     """How many claims fail."""
     asked: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     also: list[UUID] = field(default_factory=list[UUID])
+    lost: list[UUID] = field(default_factory=list[UUID])
+    """Runs that are claimable while they are not queued."""
     low: list[bool] = field(default_factory=list[bool])
     broadcasts: int = 0
     answering: asyncio.Event = field(default_factory=asyncio.Event)
@@ -41,11 +43,14 @@ class Queue:
             raise Unavailable("on purpose")
         self.asked.append((room, rollout_room))
         self.also += also
-        first = min(room, self.interactive)
-        then = min(room - first, rollout_room, self.rollouts)
+        lost = [run for run in also if run in self.lost][:room]
+        self.lost = [run for run in self.lost if run not in lost]
+        first = min(room - len(lost), self.interactive)
+        then = min(room - len(lost) - first, rollout_room, self.rollouts)
         self.interactive, self.rollouts = self.interactive - first, self.rollouts - then
+        claimed = [NextRun(Claim(Fence(uuid4(), run, 2, uuid4()), True, 0), False) for run in lost]
         claim = Claim(Fence(uuid4(), uuid4(), 1, uuid4()), False, 0)
-        return [NextRun(claim, False)] * first + [NextRun(claim, True)] * then
+        return claimed + [NextRun(claim, False)] * first + [NextRun(claim, True)] * then
 
     async def advance(self, _: Claim) -> None:
         self.low.append(low_priority.get())
@@ -154,6 +159,22 @@ async def test_a_claim_that_found_no_database_is_repeated() -> None:
     await dispatcher.close()
 
 
+async def test_what_was_swept_and_notified_is_not_forgotten_with_a_claim_that_found_no_database() -> None:
+    lost = [uuid4() for _ in range(3)]
+    queue = Queue(lost=list(lost), away=1)
+    dispatcher = Dispatcher(slots(3, 1), queue.claim_next, queue.advance, queue.broadcast)
+    dispatcher.check_queue(lost, notified=True)
+    with pytest.raises(Unavailable):
+        await dispatcher.watch()
+    again = asyncio.create_task(dispatcher.watch())
+    await settle()
+    assert (dispatcher.slots.taken, queue.also, queue.broadcasts) == (3, lost, 1)
+    again.cancel()
+    for _ in lost:
+        queue.go_on.release()
+    await dispatcher.close()
+
+
 async def test_what_is_being_claimed_when_a_process_closes_is_waited_for_and_nothing_more_is_claimed() -> None:
     queue = Queue(interactive=20)
     async with dispatching(queue, total=30) as dispatcher:
@@ -189,3 +210,13 @@ async def test_runs_that_are_not_queued_are_asked_for_once() -> None:
         dispatcher.check_queue()
         await settle()
     assert (queue.also, len(queue.asked)) == ([lost], 2)
+
+
+async def test_lost_runs_are_all_claimed_in_the_passes_of_one_check_and_queued_ones_after_them() -> None:
+    lost = [uuid4() for _ in range(20)]
+    queue = Queue(interactive=30, lost=list(lost))
+    async with dispatching(queue, total=40) as dispatcher:
+        dispatcher.check_queue([*lost, lost[0]])
+        await settle()
+        assert (queue.lost, queue.interactive, dispatcher.slots.taken) == ([], 10, 40)
+        assert queue.also == lost + lost[8:] + lost[16:]

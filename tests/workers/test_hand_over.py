@@ -1,7 +1,10 @@
 """Runs that go from hand to hand: in slices, after a killed worker, and by one that is asked to end."""
 
+from datetime import timedelta
+
 from offing.core.run import RunStatus
 from offing.core.step import StepKind
+from tests.workers.collecting import Sql
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.test_protocol import counting, slow
 
@@ -30,6 +33,25 @@ async def test_a_killed_worker_loses_and_repeats_nothing(platform: Platform, sta
     assert [s.turn for s in steps if s.kind is StepKind.TOOL] == list(range(1, 41))
     assert [s.payload["output"]["word"] for s in steps if s.kind is StepKind.PLAN] == [f"w{n}" for n in range(1, 41)]
     assert any(s.kind is StepKind.RESUMED for s in steps)
+
+
+async def test_all_runs_of_a_killed_worker_are_taken_over_after_one_sweep(
+    platform: Platform, start_worker: StartWorker, sql: Sql
+) -> None:
+    submitted = [await platform.submit(counting(40, engines=slow(500))) for _ in range(40)]
+    worker = start_worker(OFFING_WORKER_CONCURRENCY="60")
+    for run in submitted:
+        await platform.running(run.id)
+    worker.kill()
+    sql("update app.run set lease_until = null")
+    (before,) = sql("select max(published_at) from app.run")
+    start_worker(OFFING_WORKER_CONCURRENCY="60", OFFING_SWEEP_SECONDS="4")
+    for run in submitted:
+        await platform.until(run.id, lambda row: row.fence == 2)
+    # A run that the first sweep found and nobody took over would be found by the next one, two seconds later.
+    ((first, spread),) = sql("select min(published_at), max(published_at) - min(published_at) from app.run")
+    assert first > before[0]
+    assert spread < timedelta(seconds=1)
 
 
 async def test_sigterm_drains_and_another_worker_goes_on(platform: Platform, start_worker: StartWorker) -> None:

@@ -86,9 +86,13 @@ async def test_money_set_aside_by_a_lost_worker_is_free_again(
         " lease_until = clock_timestamp() - interval '1 hour'"
     )
     sql(
-        "insert into app.reservation (run_id, tenant_id, day, usd) select id, tenant_id, current_date, 0.5 from app.run"
+        "insert into app.reservation (run_id, fence, tenant_id, day, usd)"
+        " select id, fence, tenant_id, current_date, 0.5 from app.run"
     )
     start_worker()
+    begun = await platform.until(run.id, lambda row: row.last_seq > 1)
+    assert begun.status is RunStatus.RUNNING
+    assert sql("select reserved, used from app.spend") == [(Decimal("0.25"), 0)]
     assert (await platform.ended(run.id)).status is RunStatus.DONE
     assert sql("select reserved, used from app.spend") == [(Decimal("0.25"), 0)]
     assert sql("select * from app.reservation") == []

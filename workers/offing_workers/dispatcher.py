@@ -105,19 +105,29 @@ class Dispatcher:
 
     async def _fill_slots(self) -> None:
         notified, self._notified = self._notified, False
-        also, self._also = self._also, []
+        also, self._also = list(dict.fromkeys(self._also)), list[UUID]()
+        try:
+            await self._claim_all(also)
+            full = self._stopped or not self.slots.free_for_rollouts
+            self._check_when_free = self._check_when_free or full
+            if notified and full:
+                await self._broadcast()
+        except BaseException:
+            self._also, self._notified = [*also, *self._also], notified or self._notified
+            raise
+
+    async def _claim_all(self, also: list[UUID]) -> None:
+        """Claim as long as there are slots and runs for them. What is claimed is taken out of `also`."""
         async with self._claiming:
             while self.slots.free and not self._stopped:
                 room = min(self.slots.free, RUNS_AT_A_TIME)
                 found = await self._claim_next(room, min(room, self.slots.free_for_rollouts), also)
                 for run in found:
                     self._begin(run)
+                claimed = {run.claim.fence.run for run in found}
+                also[:] = [run for run in also if run not in claimed]
                 if len(found) < room:
                     break
-        full = self._stopped or not self.slots.free_for_rollouts
-        self._check_when_free = self._check_when_free or full
-        if notified and full:
-            await self._broadcast()
 
     def _begin(self, run: NextRun) -> None:
         self.slots.take(run.rollout)

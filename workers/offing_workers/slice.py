@@ -30,7 +30,7 @@ from offing.services.library import LibraryScope, library_port
 from offing.services.pages import Pages
 from offing.services.reach import Reach
 from offing.services.runs import ended_step
-from offing.storage import child_runs, runs, steps
+from offing.storage import child_runs, runs, spend, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
@@ -205,9 +205,16 @@ class Slice:
                 content=graph.plain.types if graph.plain else None,
             )
             context = await self._opened(connection, row, saver, graph)
+        if self._claim.lost:
+            await self._give_back_lost()
         with slice_span(self._fence, row.graph, row.traceparent) as spans:
             context.spans = spans
             await self._work(row, graph, saver, context)
+
+    async def _give_back_lost(self) -> None:
+        """By itself: in the transaction that opens the slice, others of the tenant would wait until all is read."""
+        async with self._database.transaction(self._fence.tenant) as connection:
+            await spend.give_back_lost(connection, self._fence)
 
     @asynccontextmanager
     async def _opening(self) -> AsyncGenerator[Connection]:

@@ -1,6 +1,7 @@
 """Money of a tenant and day: set aside before a call, booked after it. The only home of the tenant's cap.
 
-What is set aside belongs to one epoch of one claim, and the database gives it back when either is over.
+What is set aside belongs to one epoch of one claim. The database gives it back when the epoch or the run's status is
+another; what a lost claim has left, the next one gives back, apart from being claimed.
 """
 
 from datetime import date
@@ -19,8 +20,9 @@ RESERVE = """
        where s.used + s.reserved + excluded.reserved
              <= coalesce((select daily_spend_usd from tenant where id = %(tenant)s), 'Infinity')
       returning day)
-    insert into reservation as r (run_id, day, tenant_id, usd) select %(run)s, day, %(tenant)s, %(usd)s from taken
-    on conflict (run_id, day) do update set usd = r.usd + excluded.usd
+    insert into reservation as r (run_id, fence, day, tenant_id, usd)
+    select %(run)s, %(fence)s, day, %(tenant)s, %(usd)s from taken
+    on conflict (run_id, fence, day) do update set usd = r.usd + excluded.usd
     returning day
 """
 """No row: the tenant's cap leaves no room. A first reservation of the day is checked by OVER_CAP."""
@@ -29,18 +31,23 @@ OVER_CAP = "select coalesce(daily_spend_usd < %s, false) from tenant where id = 
 
 SETTLE = """
     with ours as (
-      select r.day, least(r.usd, %(reserved)s) as usd from reservation r join run on run.id = r.run_id
+      select r.fence, r.day, least(r.usd, %(reserved)s) as usd
+        from reservation r join run on run.id = r.run_id and run.fence = r.fence
        where r.run_id = %(run)s and r.day = coalesce(%(day)s, current_date)
          and run.fence = %(fence)s and run.epoch = %(epoch)s for update of r),
     freed as (
-      update reservation r set usd = r.usd - ours.usd from ours where r.run_id = %(run)s and r.day = ours.day
+      update reservation r set usd = r.usd - ours.usd from ours
+       where r.run_id = %(run)s and r.fence = ours.fence and r.day = ours.day
       returning ours.usd)
     insert into spend as s (tenant_id, day, used) values (%(tenant)s, coalesce(%(day)s, current_date), %(used)s)
     on conflict (tenant_id, day) do update
       set used = s.used + excluded.used, reserved = greatest(0, s.reserved - coalesce((select usd from freed), 0))
 """
 """Money that was used is booked, whoever used it. No more is given back than this epoch still has set aside: what a
-claim or an epoch leaves is given back by the database when it is over (`migrations/0025_epochs.sql`)."""
+claim or an epoch leaves is given back when it is over (`migrations/0025_epochs.sql`)."""
+
+GIVE_BACK_LOST = "delete from reservation where run_id = %(run)s and fence < %(fence)s"
+"""The day has back what is deleted (`migrations/0025_epochs.sql`)."""
 
 ROOM = """
     select coalesce(
@@ -74,7 +81,7 @@ async def reserve(connection: Connection, fence: Fence, usd: Decimal) -> date | 
     # The run first, as appends do it: the other way round, branches of one run would wait for each other for ever.
     if await (await connection.execute(SHARED, ours(fence))).fetchone() is None:
         raise Fenced(str(fence.run), fence.number)
-    parameters = {"run": fence.run, "tenant": fence.tenant, "usd": usd}
+    parameters = {**ours(fence), "tenant": fence.tenant, "usd": usd}
     row = await (await connection.execute(RESERVE, parameters)).fetchone()
     return None if row is None else row[0]
 
@@ -89,3 +96,11 @@ async def settle(connection: Connection, fence: Fence, reserved: Decimal, used: 
         "day": day,
     }
     await connection.execute(SETTLE, parameters)
+
+
+async def give_back_lost(connection: Connection, fence: Fence) -> None:
+    """Give back what earlier claims of the run, which were lost, had set aside. Once, whoever does it and how often.
+
+    Waits for whoever writes the tenant's day, which no claim does: so it is in a transaction of its own.
+    """
+    await connection.execute(GIVE_BACK_LOST, ours(fence))
