@@ -19,7 +19,8 @@ VERSIONS_IN_USE = "select app.graph_versions_in_use(%s)"
 
 PRUNE = """
     with ended as (
-      select id, thread_id, durability from run where id = %(run)s and ended_at is not null for update),
+      select id, thread_id, durability from run
+       where id = %(run)s and ended_at is not null and pruned_at is null for update skip locked),
     ordered as (
       select c.thread_id, c.ns, c.checkpoint_id, e.durability,
              row_number() over (partition by c.ns order by c.superstep desc, c.checkpoint_id desc) as nth
@@ -43,7 +44,10 @@ DROP_FILES = "delete from run_file where run_id = %s"
 
 
 async def prune_checkpoints(database: Database, days: float, most: int) -> int:
-    """Remove spare checkpoints of up to `most` runs that ended `days` ago. How many runs there were."""
+    """Remove spare checkpoints of up to `most` runs that ended `days` ago. How many runs were due.
+
+    Another worker may find the same runs: each is done by the one that comes first.
+    """
     due = await database.platform(SWEEP_ENDED, (f"{days} days", most))
     for run, tenant in due:
         async with database.transaction(tenant) as connection:
@@ -52,13 +56,13 @@ async def prune_checkpoints(database: Database, days: float, most: int) -> int:
 
 
 async def prune_run(connection: Connection, run: UUID) -> int:
-    """Remove the spare checkpoints of an ended run. How many there were."""
+    """Remove the spare checkpoints of an ended run. How many there were; 0 also where that was or is being done."""
     row = await (await connection.execute(PRUNE, {"run": run}, prepare=False)).fetchone()
     return int(row[0]) if row else 0
 
 
 async def drop_run_files(database: Database, days: float, most: int) -> int:
-    """Remove the files of runs that ended `days` ago, up to `most` files' runs. How many runs there were."""
+    """Remove the files of up to `most` runs that ended `days` ago. How many runs there were."""
     due = await database.platform(SWEEP_RUN_FILES, (f"{days} days", most))
     for run, tenant in due:
         async with database.transaction(tenant) as connection:
