@@ -122,18 +122,22 @@ class Reader:
             raise Unavailable(f"A document reader cannot be started: {error.strerror}.") from error
 
     async def close(self, *, at_once: bool = False) -> None:
-        """End the process: by the end of its input, or by a signal."""
+        """End the process: by the end of its input, or by a signal. However often the caller is cancelled, none is left
+        that reads on."""
         process, self._process = self._process, None
         if process is None:
             return
         if process.stdin is not None:
             process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), 0 if at_once else 2)
-        except TimeoutError:
-            with suppress(ProcessLookupError):  # it may have ended in the meantime
-                process.kill()
-            await process.wait()
+            if not at_once:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), 2)
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):  # it may have ended in the meantime
+                    process.kill()
+        await process.wait()
 
 
 class Readers:

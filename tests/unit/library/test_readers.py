@@ -1,6 +1,7 @@
 """Reading in child processes: a bad file hurts nothing but itself. The children here are real."""
 
 import asyncio
+import signal
 import sys
 import time
 from pathlib import Path
@@ -80,6 +81,25 @@ async def test_a_cancelled_read_leaves_no_answer_for_the_next_file(misbehaving: 
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(readers.read("hang", b"other"), 1.5)
         assert (await readers.read("fine.md", TEXT)).text == TEXT.decode()
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_reader_that_is_closed_reads_no_further_whoever_gives_up_waiting(
+    misbehaving: tuple[str, ...], at_once: bool
+) -> None:
+    reader = pool.Reader(misbehaving, patience=60)
+    reading = asyncio.create_task(reader.read("hang", TEXT))
+    await asyncio.wait({reading}, timeout=1)
+    process = reader._process  # pyright: ignore[reportPrivateUsage]
+    assert process is not None
+    closing = asyncio.create_task(reader.close(at_once=at_once))
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert await asyncio.wait_for(process.wait(), 10) == -signal.SIGKILL
+    with pytest.raises(Refused):
+        await reading
 
 
 async def test_a_reader_is_given_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
