@@ -236,6 +236,55 @@ tried()
         stopped=(Killed.MEMORY,),
     ),
     Probe(
+        "sockets beside a child that nobody waits for",
+        """
+import socket
+def fill():
+    time.sleep(0.5)  # until that child has ended
+    held, sent = [], 0
+    while len(held) < 29 and (pair := attempt(socket.socketpair)):
+        held.append(pair)
+        for end in pair:
+            end.setblocking(False)
+            while more := attempt(end.send, bytes(1 << 14)):
+                sent += more
+    with open(f"sent{os.getpid()}", "w") as out:
+        out.write(str(sent))
+    time.sleep(60)
+def sent():
+    return [int(open(name).read() or 0) for name in os.listdir(".")]
+children = 12 if hasattr(os, "fork") else 0
+for _ in range(children):
+    if fork() == 0:
+        fill()
+if fork() == 0:
+    os._exit(0)
+ends = time.monotonic() + 8
+while time.monotonic() < ends and len(sent()) < children:
+    time.sleep(0.05)
+if sum(sent()) > 64 << 20:
+    time.sleep(1)
+    reached()
+tried()
+os._exit(0)
+""",
+        stopped=(Killed.MEMORY,),
+    ),
+    Probe(
+        "files beside a child that nobody waits for",
+        """
+if fork() == 0:
+    os._exit(0)
+for number in range(60_000):
+    if attempt(lambda: open(f"f{number}", "w").close() or True) is None:
+        break
+else:
+    reached()
+tried()
+""",
+        stopped=(Killed.FILES, Killed.TIME),
+    ),
+    Probe(
         "sockets that are under way",
         """
 import array, socket

@@ -1,6 +1,8 @@
 """What comes back from inside is read as a stranger's: whatever it says, it cannot say more than is allowed."""
 
+import asyncio
 import json
+import os
 import sys
 from typing import Any
 
@@ -29,6 +31,22 @@ async def told(outcome: bytes, limits: Limits = LIMITS) -> Ran:
 
 def outcome(body: bytes = b"xyz", **changed: Any) -> bytes:
     return b"started\n" + json.dumps(GOOD | changed).encode() + b"\n" + body
+
+
+async def test_a_run_that_is_cancelled_while_it_starts_leaves_no_descriptor_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def endless(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", endless)
+    before = set(os.listdir("/proc/self/fd"))
+    running = asyncio.create_task(told(b""))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert set(os.listdir("/proc/self/fd")) == before
 
 
 async def test_an_outcome_within_the_limits_is_taken() -> None:

@@ -71,6 +71,15 @@ async def test_code_runs_in_the_group_and_the_group_is_gone_afterwards(sandbox: 
     assert set(left) == set(group.folders)
 
 
+async def test_code_runs_without_a_group_that_can_be_made_and_not_entered(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = ControlGroup([tmp_path / "closed"])
+    monkeypatch.setattr("offing.sandbox.control_group._created", lambda _: closed)  # pyright: ignore
+    ran = await sandbox.run(Code("print(42)", limits=SMALL))
+    assert (ran.exit, ran.stdout) == (0, "42\n")
+
+
 async def test_groups_of_a_process_that_was_killed_are_removed(group: ControlGroup) -> None:
     gone = group.folders[0].parent / f"{PREFIX}4194304999-left"
     gone.mkdir()

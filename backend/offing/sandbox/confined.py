@@ -11,6 +11,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from io import FileIO
 from typing import Any, Literal
 
 import orjson
@@ -102,12 +103,15 @@ class _Run:
         self._process: Process | None = None
 
     async def run(self) -> Ran:
-        began = time.monotonic()
         source, sink = os.pipe()
+        with os.fdopen(source, "rb", buffering=0) as told:  # closed also when we are cancelled before anybody reads
+            return await self._run(sink, told)
+
+    async def _run(self, sink: int, told: FileIO) -> Ran:
+        began = time.monotonic()
         try:
             process = self._process = await self._started(sink)
         except OSError as error:
-            os.close(source)
             raise CannotRun(f"{self._command.argv[0]}: {error.strerror}") from error
         finally:
             for descriptor in (sink, *self._command.descriptors):
@@ -121,7 +125,7 @@ class _Run:
                     self._sent(process, sink),
                     self._read(process.stdout, out, limits.text, limits.text * EXCESS, Killed.OUTPUT),
                     self._read(process.stderr, err, limits.text, limits.text * EXCESS, Killed.OUTPUT),
-                    self._outcome(source, result),
+                    self._outcome(told, result),
                     process.wait(),
                 )
                 watching.cancel()
@@ -159,10 +163,9 @@ class _Run:
             await process.stdin.drain()
         process.stdin.close()
 
-    async def _outcome(self, source: int, into: _Kept) -> None:
-        reader = asyncio.StreamReader()
-        loop, file = asyncio.get_running_loop(), os.fdopen(source, "rb", buffering=0)
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
+    async def _outcome(self, told: FileIO, into: _Kept) -> None:
+        reader, loop = asyncio.StreamReader(), asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), told)
         try:
             most = LONGEST_HEADER + self._code.limits.total
             await self._read(reader, into, most, most, Killed.FILES)

@@ -1,13 +1,15 @@
 """A control group of the kernel for one run of code: an exact limit on its memory, kernel buffers included.
 
-It exists where this process may create one below its own group, or beside it: as root, in a delegated unit of systemd,
-or in a session of a user. Version 2 and version 1 are supported. Elsewhere the limits of `inside` and `watching` stand
-alone.
+It exists where this process may create one below its own group, or beside it, and a child may enter it: as root, in a
+delegated unit of systemd, or in a session of a user. Version 2 and version 1 are supported. Elsewhere the limits of
+`inside` and `watching` stand alone.
 """
 
 import asyncio
 import os
 import secrets
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +29,12 @@ SHARED_MEMORY = 16 * MB
 
 REMOVAL_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Seconds between attempts to remove a group whose last processes are still ending."""
+
+ENTER = "import os, sys; [open(each, 'w').write(str(os.getpid())) for each in sys.argv[1:]]"
+"""What the child does that tries."""
+
+ENTER_SECONDS = 30
+"""Maximum time of the try; no more than an interpreter needs to start on a busy machine."""
 
 V2 = "v2"
 """Key of the unified hierarchy among the parents; the others are named by their controller."""
@@ -50,13 +58,33 @@ class ControlGroup:
 
 @asynccontextmanager
 async def control_group(limits: Limits) -> AsyncGenerator[ControlGroup | None]:
-    """A group with these limits, removed afterwards. `None`: this process may create none."""
+    """A group with these limits, removed afterwards. `None`: this process may create none, or not enter it."""
     group = _created(limits)
     try:
-        yield group
+        yield group if group is not None and await _can_be_entered(group) else None
     finally:
         if group is not None:
             await _removed(group)
+
+
+_entered: dict[Sequence[Path], bool] = {}
+"""Whether a child could enter a group below these folders; tried once a process, since the rules for that are many."""
+
+
+async def _can_be_entered(group: ControlGroup) -> bool:
+    below = tuple(folder.parent for folder in group.folders)
+    if below not in _entered:
+        _entered[below] = await asyncio.to_thread(_enters, group.members)
+    return _entered[below]
+
+
+def _enters(members: Sequence[str]) -> bool:
+    command = (sys.executable, "-I", "-S", "-c", ENTER, *members)
+    try:
+        tried = subprocess.run(command, env={}, capture_output=True, timeout=ENTER_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return tried.returncode == 0
 
 
 def parents(groups: str, mounts: str) -> Mapping[str, Sequence[Path]]:

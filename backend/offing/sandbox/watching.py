@@ -6,14 +6,15 @@ The limits that the kernel keeps are a process's own; this is the only home of t
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 
 from offing.sandbox.sandbox import Killed, Limits
 
 MOST_INODES = 4096
 """Files, folders and links that may lie in a place that can be written. Empty ones take up memory, too."""
 
-MAX_SOCKET_BYTES = 512 * 1024
-"""What the kernel can hold for one end of a pair of sockets: about twice `net.core.wmem_default`, which is 208 KiB."""
+USUAL_SEND_BUFFER = 208 * 1024
+"""`net.core.wmem_default` where nobody has changed it."""
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -22,16 +23,24 @@ def too_much(pid: int, *, limits: Limits, folders: Sequence[str]) -> Killed | No
     """Whether they hold more memory than allowed, or more files in one of these folders as they see them."""
     family = descendants(pid)
     held = sum(resident(one) for one in family)
-    if held + (sockets(family[-1]) * MAX_SOCKET_BYTES if family else 0) > limits.memory:
+    # Each is asked, since what has ended and was not waited for tells nothing.
+    if held + max(map(sockets, family), default=0) * max_socket_bytes() > limits.memory:
         return Killed.MEMORY
     for folder in folders:
-        if family and inodes(family[-1], folder) > MOST_INODES:
+        if any(inodes(one, folder) > MOST_INODES for one in family):
             return Killed.FILES
     return None
 
 
+@cache
+def max_socket_bytes() -> int:
+    """What the kernel can hold for one end of a pair of sockets: about two and a half times its default."""
+    found = _text("/proc/sys/net/core/wmem_default").strip()  # not shown in every network namespace
+    return (int(found) if found.isdigit() else USUAL_SEND_BUFFER) * 5 // 2
+
+
 def descendants(pid: int) -> list[int]:
-    """Ids of all that a process has started, and what those have; the latest last."""
+    """Ids of all that a process has started, and what those have, ended ones that nobody has waited for too."""
     found, waiting = list[int](), [pid]
     while waiting:
         for task in _listed(f"/proc/{waiting.pop()}/task"):
