@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -31,9 +31,20 @@ from tests.workers.processes import ALL_GRAPHS
 
 TERM = 30.0
 
-When = Literal["before", "after"]
+When = Literal["before", "undone", "after"]
+"""Before a transaction begins; behind its last statement, so that it is rolled back; or once it was committed, so that
+only the answer is lost."""
 
 What = Literal["away", "killed"]
+
+WAYS: list[tuple[When, What]] = [
+    ("before", "away"),
+    ("undone", "away"),
+    ("after", "away"),
+    ("before", "killed"),
+    ("after", "killed"),
+]
+"""Killed before a commit is killed before the transaction."""
 
 TURNS = 3
 
@@ -88,6 +99,8 @@ class Disturbed(Database):
             await asyncio.sleep(SLOW)
         async with super().transaction(tenant) as connection:
             yield connection
+            if strikes and self.when == "undone":
+                self._strike()
         if strikes and self.when == "after":
             self._strike()
 
@@ -106,6 +119,16 @@ class Nobody:
     async def wake(self, run: UUID) -> None: ...
 
 
+class Woken(Nobody):
+    """Hears which runs are to go on."""
+
+    def __init__(self) -> None:
+        self.runs = set[UUID]()
+
+    async def wake(self, run: UUID) -> None:
+        self.runs.add(run)
+
+
 @dataclass
 class Bench:
     """A database on which runs are advanced in this process."""
@@ -113,6 +136,9 @@ class Bench:
     owner: psycopg.Connection
     app_url: str
     database: Database
+    durability: str = "sync"
+    slice_turns: int = 64
+    woken: Woken = field(default_factory=Woken)
 
     def ask(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         cursor = self.owner.execute(query.encode(), parameters)
@@ -123,7 +149,13 @@ class Bench:
         roles, real = installed(ALL_GRAPHS)[graph].roles, graph == "agentflow"
         engine = EngineChoice() if real else EngineChoice(engine="scripted", options=options)
         engines = {role.name: engine for role in roles}
-        request = RunRequest(QUESTION if real else "Count", graph, budget=Budget(turns=TURNS), engines=engines)
+        request = RunRequest(
+            QUESTION if real else "Count",
+            graph,
+            budget=Budget(turns=TURNS),
+            engines=engines,
+            durability=self.durability,
+        )
         made = await submit(self.database, Quiet(), LOCAL_TENANT, request, graphs=installed(ALL_GRAPHS))
         return made.run.id
 
@@ -133,9 +165,17 @@ class Bench:
         claim = await runs.claim(self.database, run, "worker", 0)
         assert claim is not None
         self.ask("update app.run set lease_until = now() + interval '1 hour' where id = %s", run)
-        limits, graphs = SliceLimits(TERM, 64, 60.0), installed(ALL_GRAPHS)
-        work = Slice(database, Nobody(), Nobody(), graphs, claim, Hold(claim.fence), limits).advance()
+        limits, graphs = SliceLimits(TERM, self.slice_turns, 60.0), installed(ALL_GRAPHS)
+        work = Slice(database, Nobody(), self.woken, graphs, claim, Hold(claim.fence), limits).advance()
         await _survived(work)
+
+    async def work(self, database: Disturbed, run: UUID) -> None:
+        """Slice by slice, as long as somebody is told to go on. Where nobody is, the run waits for a sweep."""
+        told = True
+        while told and not database.dead:
+            self.woken.runs.discard(run)
+            await self.advance(database, run)
+            told = run in self.woken.runs
 
     def lose(self, run: UUID) -> None:
         """The dead worker's lease passes."""
@@ -171,7 +211,7 @@ async def transactions_of(bench: Bench, graph: str) -> int:
     """How many transactions an undisturbed run of it takes."""
     run = await bench.submitted(graph)
     async with Disturbed(bench.app_url, most=4) as plain:
-        await bench.advance(plain, run)
+        await bench.work(plain, run)
     assert checker.violations(facts(bench.ask, run)) == []
     return plain.begun
 
@@ -181,8 +221,8 @@ async def disturbed(bench: Bench, graph: str, at: int, when: When, what: What, s
     run = await bench.submitted(graph)
     async with Disturbed(bench.app_url, most=4) as database:
         database.at, database.when, database.what, database.slow_at = at, when, what, slow
-        await bench.advance(database, run)
-    for _ in range(3):
+        await bench.work(database, run)
+    for _ in range(3 * TURNS if database.dead else 0):
         if facts(bench.ask, run).run.ended_at is None:
             bench.lose(run)
             await bench.advance(bench.database, run)

@@ -28,7 +28,8 @@ from offing.sdk import (
 from tests.workers.graphs import SPEAKER, Ask, act, speak, untyped, write
 
 GRAPHS = ",".join(
-    f"tests.workers.special:{name}" for name in ("endless", "poison", "recalling", "launching", "forked", "straying")
+    f"tests.workers.special:{name}"
+    for name in ("endless", "poison", "recalling", "launching", "forked", "straying", "overtaken")
 )
 
 
@@ -257,4 +258,40 @@ straying = Graph(
     roles=(SPEAKER,),
     turn_key="turn",
     tools=(tally,),
+)
+
+
+DELIVERING: list[asyncio.Event] = []
+"""The last one is set when the report is in its transaction, which a test holds."""
+
+
+async def _deliver(_: Nothing, runtime: Runtime[Any]) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    section = DraftSection(heading="Done", sentences=(DraftSentence(text="Delivered."),))
+    await ctx.deliver(ReportDraft(title=ctx.run.question, sections=(section,)), StopReason.ANSWERED)
+    return {"done": True}
+
+
+async def _fail(_: Nothing) -> dict[str, Any]:
+    await DELIVERING[-1].wait()
+    raise ZeroDivisionError
+
+
+def _overtake() -> Any:
+    graph = untyped(Nothing, context_schema=RunContext)
+    for name, node in (("deliver", _deliver), ("fail", _fail)):
+        graph.add_node(name, node)
+        graph.add_edge(START, name)
+        graph.add_edge(name, END)
+    return graph
+
+
+overtaken = Graph(
+    name="overtaken",
+    title="Overtaken",
+    description="A branch raises while the report of the other is being committed.",
+    version="overtaken-1",
+    build=_overtake,
+    start=lambda _: {"done": False},
+    roles=(),
 )

@@ -14,7 +14,7 @@ from offing.services.runs import RunRequest, submit
 from offing.storage import runs
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from tests.workers.disturbing import Bench, Disturbed, Quiet, What, When, bench
+from tests.workers.disturbing import WAYS, Bench, Disturbed, Quiet, What, When, bench
 from tests.workers.families import asking
 from tests.workers.processes import ALL_GRAPHS
 
@@ -89,8 +89,7 @@ async def test_an_undisturbed_family_is_as_it_should_be(bench: Bench) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("what", ["away", "killed"])
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("when", "what"), WAYS)
 async def test_a_family_ends_the_same_wherever_it_is_disturbed(bench: Bench, when: When, what: What) -> None:
     _, count = await disturbed(bench, 0, when, what)
     wrong = list[str]()

@@ -6,45 +6,79 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from offing.core.errors import Fenced, Unavailable
-from offing.core.run import Spent
+from offing.core.run import Fence, RunStatus, Spent
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.storage import runs, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
-from offing.storage.runs import RunRow
+from offing.storage.runs import Release, RunRow
 from offing_workers.epoch import EpochDatabase
 from offing_workers.recollection import Recollection
 from offing_workers.recorder import Recorder
 from tests.storage.builders import TERM, a_step, claimed
+from tests.storage.test_checkpoints import a_checkpoint, put
+
+LATE = 0.1
+"""Seconds after which a late commit is carried out."""
 
 
 class Forgetful(Database):
-    """Loses the answers of as many commits as it is told to."""
+    """Loses as many commits as it is told to, or the answers of as many, of which some commits come late."""
 
     forgets = 0
+    undoes = 0
+    late = 0
     away = False
+    coming: asyncio.Task[Any] | None = None
+    """A commit that the server has still under way."""
 
     @asynccontextmanager
     async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
         if self.away:
             raise Unavailable("away")
+        if self.late:
+            self.late -= 1
+            async with self._late(tenant) as connection:
+                yield connection
+            return
         async with super().transaction(tenant) as connection:
             yield connection
+            if self.undoes:
+                self.undoes -= 1
+                raise Unavailable("before the commit")
         if self.forgets:
             self.forgets -= 1
             raise Unavailable("the answer was lost")
 
+    @asynccontextmanager
+    async def _late(self, tenant: UUID) -> AsyncGenerator[Connection]:
+        opened = super().transaction(tenant)
+        yield await opened.__aenter__()
 
-class Nobody:
+        async def commit() -> None:
+            await asyncio.sleep(LATE)
+            await opened.__aexit__(None, None, None)
+
+        self.coming = asyncio.create_task(commit())
+        raise Unavailable("the answer was lost")
+
+
+class Audience:
     """Watches."""
 
-    async def steps(self, tenant: UUID, run: UUID, steps: Sequence[Step], /) -> None: ...
+    def __init__(self) -> None:
+        self.seen: list[Step] = []
+
+    async def steps(self, tenant: UUID, run: UUID, steps: Sequence[Step], /) -> None:
+        await asyncio.sleep(0)
+        self.seen += steps
 
     async def doing(self, tenant: UUID, run: UUID, text: str | None, since: datetime | None = None) -> None: ...
 
@@ -55,17 +89,21 @@ async def database(app_url: str) -> AsyncIterator[Forgetful]:
         yield database
 
 
-async def a_pen(database: Database) -> Recorder:
+async def a_pen(database: Database, audience: Audience | None = None) -> Recorder:
     fence = (await claimed(database, LOCAL_TENANT)).fence
+    return pen_of(database, FencedSaver(database, fence, turn_key="turn"), fence, audience)
+
+
+def pen_of(database: Database, saver: FencedSaver, fence: Fence, audience: Audience | None = None) -> Recorder:
     return Recorder(
         database,
-        Nobody(),
+        audience or Audience(),
         fence,
         term=TERM,
         journal={},
         spent=Spent(),
         recollection=Recollection(database, LOCAL_TENANT, fence.run, last_seq=1, fresh=True),
-        checkpoints=FencedSaver(database, fence, turn_key="turn"),
+        checkpoints=saver,
         monotonic=time.monotonic,
     )
 
@@ -206,3 +244,74 @@ async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_book
     run, found = await kept(database, pen)
     assert [s.title for s in found] == ["left", *(["doubtful"] if stored else []), "next"]
     assert run.spent.tokens == 5
+
+
+@pytest.mark.parametrize(("undone", "forgotten"), [(1, 0), (2, 0), (0, 1), (1, 1)])
+async def test_a_run_is_handed_back_without_a_step_with_all_its_checkpoints(
+    database: Forgetful, undone: int, forgotten: int
+) -> None:
+    fence = (await claimed(database, LOCAL_TENANT)).fence
+    saver = FencedSaver(database, fence, turn_key="turn")
+    pen = pen_of(database, saver, fence)
+    pen.book(5, Decimal(0))
+    for superstep in (1, 2):  # the turn's first, which is due, and one that only the hand-back saves
+        await put(saver, a_checkpoint(1), superstep)
+    database.undoes, database.forgets = undone, forgotten
+
+    async def handed_back(connection: Connection, _: list[Step]) -> None:
+        await saver.flush(connection)
+        await runs.hand_back(connection, fence, Release(RunStatus.QUEUED))
+
+    await pen.close(also=handed_back)
+    run, _ = await kept(database, pen)
+    assert (run.status, run.spent.tokens) == (RunStatus.QUEUED, 5)
+    assert await supersteps(database) == [1, 2]
+
+
+@pytest.mark.parametrize("said", [(), (StepDraft(StepKind.PAUSED, "Paused by a person"),)])
+async def test_a_hand_back_that_comes_late_is_found_by_the_try_that_had_to_wait_for_it(
+    database: Forgetful, said: tuple[StepDraft, ...]
+) -> None:
+    pen = await a_pen(database)
+
+    async def handed_back(connection: Connection, _: list[Step]) -> None:
+        await runs.hand_back(connection, pen.fence, Release(RunStatus.QUEUED))
+
+    database.late = 1
+    await pen.close(*said, also=handed_back)
+    assert database.coming
+    await database.coming
+    run, stored = await kept(database, pen)
+    assert run.status is RunStatus.QUEUED
+    assert [s.kind for s in stored] == [draft.kind for draft in said]
+
+
+async def supersteps(database: Database) -> list[int]:
+    async with database.transaction(LOCAL_TENANT) as connection:
+        cursor = await connection.execute("select superstep from checkpoint order by superstep")
+        return [superstep for (superstep,) in await cursor.fetchall()]
+
+
+async def test_an_append_whose_caller_is_cancelled_at_its_commit_is_remembered_and_shown_once(
+    database: Forgetful,
+) -> None:
+    audience = Audience()
+    pen = await a_pen(database, audience)
+    under_way, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(_: Connection, __: list[Step]) -> None:
+        under_way.set()
+        await go_on.wait()
+
+    branch = asyncio.create_task(pen.append(a_step("cancelled", key=CallKey(1, "node", 0)), also=slowly))
+    await under_way.wait()
+    branch.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await branch
+    remembered = await pen.recollection.last_of(StepKind.NOTE, 10)
+    await pen.append(a_step("next", key=CallKey(2, "node", 0)))
+    assert [s.title for s in remembered] == ["cancelled"]
+    assert [s.title for s in await pen.recollection.last_of(StepKind.NOTE, 10)] == ["cancelled", "next"]
+    assert [s.title for s in audience.seen] == ["cancelled", "next"]

@@ -225,8 +225,11 @@ class SliceContext(AsksPeople):
         return self.report
 
     async def latest_report(self) -> Report | None:
-        """The report that this run has so far. None: there is none."""
-        if self.report is not None or self._fresh:
+        """The report that this run has so far. None: there is none.
+
+        A branch that was cancelled as its report was committed has not said that it delivered one.
+        """
+        if self.report is not None or (self._fresh and not self._recorder.has_written):
             return self.report
         async with self._reading() as connection:
             return await reports.latest(connection, self._run.id)

@@ -23,7 +23,7 @@ from offing.core.errors import Fenced, OffingError, ReplayDiverged, Unavailable
 from offing.core.run import Fence, Spent
 from offing.core.step import CallKey, Step, StepDraft
 from offing.finishing import finished
-from offing.storage import spend, steps, turn_rows, turns
+from offing.storage import runs, spend, steps, turn_rows, turns
 from offing.storage.pool import Connection, Database
 from offing.storage.steps import AlreadyRecorded, Booking
 from offing.storage.turn_rows import TurnRow
@@ -126,6 +126,10 @@ class Recorder:
         """Checkpoints that the latest try took along."""
         self._written = 0
         """Appends that were committed."""
+        self._stored_seq = recollection.last_seq
+        """The run's last step that is known to be stored."""
+        self._unshown: list[Step] = []
+        """Steps that were committed and that viewers have not been told of."""
         self._writing = asyncio.Lock()
         """One append at a time: a checkpoint goes with any of them, and what was left before it must not come after."""
 
@@ -133,6 +137,11 @@ class Recorder:
     def spent(self) -> Spent:
         """Totals of the run, what is not yet written included."""
         return replace(self._spent, seconds=self._spent.seconds + self._monotonic() - self._booked_at)
+
+    @property
+    def has_written(self) -> bool:
+        """Something of this claim is stored."""
+        return self._written > 0
 
     def begin_turn(self, number: int) -> bool:
         """Count a turn. False: it had been counted before a loss."""
@@ -224,19 +233,19 @@ class Recorder:
         also: Also | None = None,
         behind: Behind | None = None,
     ) -> list[Step]:
-        async with self._writing:
-            check()
-            await self._look_back()
-            left, self._waiting = tuple(self._waiting), []
-            drafts = tuple(map(_clean, drafts))
-            if self._at_exit:
-                new = self._foreseen((*left, *drafts), len(left), also, behind)
-            else:
-                new = await self._booked((*left, *drafts), len(left), _with_turns(self.fence, also, behind))
-            self.recollection.note(new)
-        if not self._at_exit:
-            await self._viewers.steps(self.fence.tenant, self.fence.run, new)
-        return new[len(left) :]
+        try:
+            async with self._writing:
+                check()
+                await self._look_back()
+                left, self._waiting = tuple(self._waiting), []
+                drafts = tuple(map(_clean, drafts))
+                if self._at_exit:
+                    new = self._foreseen((*left, *drafts), len(left), also, behind)
+                else:
+                    new = await self._booked((*left, *drafts), len(left), _with_turns(self.fence, also, behind))
+            return new[len(left) :]
+        finally:  # cancelled at its commit, an append is there all the same
+            await self._show()
 
     async def close(self, *drafts: StepDraft, also: Also) -> None:
         """The claim's last append, with whatever waits for it, in one transaction that ends with `also`."""
@@ -260,8 +269,10 @@ class Recorder:
                         await append.also(connection, list(append.steps[append.left :]))
             await also(connection, new[len(new) - len(drafts) :])
 
-        new = await self._booked([d for append in unwritten for d in append.drafts], 0, everything)
-        await self._viewers.steps(self.fence.tenant, self.fence.run, new)
+        try:
+            await self._booked([d for append in unwritten for d in append.drafts], 0, everything)
+        finally:
+            await self._show()
 
     def _foreseen(
         self, drafts: tuple[StepDraft, ...], left: int, also: Also | None, behind: Behind | None
@@ -270,6 +281,7 @@ class Recorder:
         first, at = self.recollection.last_seq + 1, datetime.now(UTC)
         new = [steps.placed(d, first + nth, at, self.fence.number) for nth, d in enumerate(drafts)]
         self._unwritten.append(Unwritten(drafts, tuple(new), left, also, behind(new[left:]) if behind else []))
+        self.recollection.note(new)
         return new
 
     async def _booked(self, drafts: Sequence[StepDraft], left: int, also: Also | None) -> list[Step]:
@@ -296,9 +308,7 @@ class Recorder:
         if self._doubtful is not None:
             found = await self._already(self._doubtful.drafts)
             doubtful, self._doubtful = self._doubtful, None
-            if found:
-                self.recollection.note(found)
-            else:
+            if found is None:
                 self._give_back(doubtful)
 
     def _taken(self) -> Booking:
@@ -314,13 +324,13 @@ class Recorder:
         while True:
             try:
                 return await finished(self._write(drafts, left, also, booking))
-            except AlreadyRecorded:
-                if found := await self._already(drafts):
+            except (AlreadyRecorded, Fenced, Unavailable) as error:
+                # A try may have been under way on the server when it was looked for: the next one then finds the step
+                # recorded, or the run handed back.
+                if (found := await self._already(drafts)) is not None:
                     return found
-                raise
-            except Unavailable:
-                if found := await self._already(drafts):
-                    return found
+                if not isinstance(error, Unavailable):
+                    raise
 
     async def _write(self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: Booking) -> list[Step]:
         async with self._database.transaction(self.fence.tenant) as connection:
@@ -332,36 +342,55 @@ class Recorder:
                 await turns.untrain(connection, self.fence.run, untrained)
             if booking.usd or booking.released:  # last, because all runs of the tenant share that row
                 await spend.settle(connection, self.fence, booking.released, booking.usd, booking.day)
-        self._note_written()
+        self._note_written(new)
         return new
 
-    def _note_written(self) -> None:
+    def _note_written(self, new: Sequence[Step]) -> None:
+        """Beside the commit, since whoever appended may be cancelled there and never hear of it."""
         self._written += 1
         self._checkpoints.saved(self._saving)
+        self._stored_seq = max([self._stored_seq, *(step.seq for step in new)])
+        self._unshown += new
+        if not self._at_exit:  # there they were noted when they were foreseen
+            self.recollection.note(new)
 
-    async def _already(self, drafts: Sequence[StepDraft]) -> list[Step]:
-        """The steps, if a try whose answer was lost had been committed. Asks until Postgres says."""
+    async def _show(self) -> None:
+        """Tell viewers of what was committed."""
+        unshown, self._unshown = self._unshown, []
+        if unshown:
+            await finished(self._viewers.steps(self.fence.tenant, self.fence.run, unshown))
+
+    async def _already(self, drafts: Sequence[StepDraft]) -> list[Step] | None:
+        """The steps, if a try whose answer was lost had been committed; None: none had. Asks until Postgres says."""
         while True:
             try:
-                known = await self._later(drafts)
+                found = await self._found(drafts)
                 break
             except Unavailable:
                 await asyncio.sleep(RETRY_PAUSE)
+        if found is not None:
+            self._note_written(found)
+        return found
+
+    async def _found(self, drafts: Sequence[StepDraft]) -> list[Step] | None:
+        """The steps of `drafts` as they are stored; without drafts none, if the run was handed back. None: not yet."""
+        async with self._database.transaction(self.fence.tenant) as connection:
+            if not drafts:
+                return [] if await runs.handed_back(connection, self.fence) else None
+            known = await self._later(connection, drafts)
         ours = {(s.key, s.kind): s for s in known if s.fence == self.fence.number}
         if any((d.key, d.kind) not in ours for d in drafts):
-            return []
-        self._note_written()
+            return None
         return [ours[d.key, d.kind] for d in drafts]
 
-    async def _later(self, drafts: Sequence[StepDraft]) -> list[Step]:
+    async def _later(self, connection: Connection, drafts: Sequence[StepDraft]) -> list[Step]:
         """Steps among which those of `drafts` are, if they were stored."""
         run, superstep = self.fence.run, min((d.key.superstep for d in drafts if d.key), default=None)
-        async with self._database.transaction(self.fence.tenant) as connection:
-            later = await steps.after(connection, run, self.recollection.last_seq, 1000)
-            if superstep is None:
-                return later
-            # An append beside this one may have been noted first, and ours have a smaller seq.
-            return later + list((await steps.journal(connection, run, superstep - 1)).values())
+        later = await steps.after(connection, run, self._stored_seq, max(1000, len(drafts)))
+        if superstep is None:
+            return later
+        # An append beside this one may have been noted first, and ours have a smaller seq.
+        return later + list((await steps.journal(connection, run, superstep - 1)).values())
 
 
 def _clean(draft: StepDraft) -> StepDraft:

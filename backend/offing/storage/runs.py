@@ -92,6 +92,9 @@ HAND_BACK = f"""
 """
 """A worker lets go of a run it still owns."""
 
+HANDED_BACK = "select 1 from run where id = %(run)s and fence = %(fence)s and status <> 'running'"
+"""Nobody but the claim itself ends its work: whoever changes the run's status later finds it handed back."""
+
 SET_STATUS = """
     update run
        set status = %(status)s, stop_reason = %(stop_reason)s, waiting_for = %(waiting_for)s, not_before = null,
@@ -355,6 +358,11 @@ async def hand_back(connection: Connection, fence: Fence, release: Release) -> N
     }
     if await (await connection.execute(HAND_BACK, parameters)).fetchone() is None:
         raise Fenced(str(fence.run), fence.number)
+
+
+async def handed_back(connection: Connection, fence: Fence) -> bool:
+    """Whether this claim has handed the run back. False also when somebody else has claimed it since."""
+    return await (await connection.execute(HANDED_BACK, ours(fence))).fetchone() is not None
 
 
 async def set_status(
