@@ -66,7 +66,7 @@ def a_pen(*, by_content: bool) -> Recorder:
         term=1,
         journal={},
         spent=Spent(),
-        recollection=cast(Recollection, nothing),
+        recollection=Recollection(cast(Database, nothing), fence.tenant, fence.run, last_seq=0, fresh=True),
         checkpoints=cast(Checkpoints, nothing),
         monotonic=lambda: 0.0,
         by_content=by_content,
