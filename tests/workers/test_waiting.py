@@ -348,8 +348,9 @@ async def test_a_rollout_waits_for_nobody(
     for graph in ("deciding", "asking", "plain_ask"):
         request = BatchRequest(graph, ids, 1, {}, None, budget=Budget(turns=2), durability=durability)
         await rollouts.create(collector.database, collector.hints, collector.tenant, request, graphs=every)
+    members = await collector.members()  # before a failed one gets its next attempt
     start_worker(OFFING_SWEEP_SECONDS="0.3")
-    ended = [await platform.ended(member.run) for member in await collector.members()]
+    ended = [await platform.ended(member.run) for member in members]
     with_default = {row.graph: row for row in ended}.pop("deciding")
     assert await heard(platform, with_default.id) == ["patient approved"]
     failed = [row for row in ended if row.graph != "deciding"]
