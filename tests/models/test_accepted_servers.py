@@ -177,6 +177,12 @@ async def test_a_server_that_is_found_is_offered_and_nothing_of_it_is_shown(env:
     assert (accepted.available, accepted.models, accepted.offered_at) == (True, (f"ollama_chat/{SECRET}",), "")
 
 
+async def test_the_ollama_that_runs_ask_is_the_one_that_is_found(env: dict[str, str]) -> None:
+    async with Listing({"models": [{"name": "qwen3"}]}) as ollama:
+        found = await servers_here(env | {"OLLAMA_BASE_URL": ollama.url}, seconds=20)
+    assert [one.note for one in found if one.models == ("ollama_chat/qwen3",)] == [f"Answers at {ollama.url}."]
+
+
 async def found_at(url: str, env: dict[str, str]) -> EngineFound:
     """The Ollama that is found, where `url` is the place at which one listens by itself."""
     with pytest.MonkeyPatch.context() as patch:
