@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -133,6 +134,25 @@ def interrupted_within(seconds: float, found: Callable[[], str]) -> None:
     pytest.fail(f"nothing ended the command: {found()}")
 
 
+@pytest.fixture
+def interruptible() -> Generator[None]:
+    """SIGINT as it is in a terminal; in the background of a script it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(("ignored", "ends"), [(False, signal.SIGINT), (True, signal.SIGTERM)])
+def test_a_command_is_ended_in_a_terminal_and_in_the_background_of_a_script(
+    ignored: bool, ends: signal.Signals
+) -> None:
+    how = "SIG_IGN" if ignored else "SIG_DFL"
+    code = f"import signal, time; signal.signal(2, signal.{how}); "
+    code += "from offing.local.processes import end_this_command; end_this_command(); time.sleep(60)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=50).returncode == -ends
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_command_ends_when_a_program_that_it_needs_is_given_up(tmp_path: Path) -> None:
     said: list[str] = []
     supervisor = Supervisor(said.append, second_delay=0.01)

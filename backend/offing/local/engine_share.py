@@ -5,8 +5,6 @@ run of the home, so an engine of its own beside another's would be asked for ver
 one that runs it ends, it waits for the others; when it is killed, another one starts the engine anew.
 """
 
-import os
-import signal
 import socket
 import threading
 import time
@@ -17,6 +15,7 @@ from pathlib import Path
 from offing.core.errors import Unavailable
 from offing.local.datadir import Door, Layout, Lock
 from offing.local.policy import has_policies, socket_of
+from offing.local.processes import end_this_command
 from offing.local.programs import Program
 from offing.local.supervisor import START_SECONDS, Say, Supervisor
 from offing.settings import Settings
@@ -104,7 +103,7 @@ class SharedEngine:
             return
         if not self.supervisor.watch(self._ending):
             self.given_up = True
-            os.kill(os.getpid(), signal.SIGINT)  # as for a worker that is given up: the command would wait for ever
+            end_this_command()  # as for a worker that is given up: the command would wait for ever
 
     def _take(self) -> None:
         if not has_policies(self._settings):

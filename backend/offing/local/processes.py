@@ -111,6 +111,15 @@ def _forget_spawner() -> None:
     _spawner = None
 
 
+def end_this_command() -> None:
+    """End this process from any of its threads, as Ctrl-C does.
+
+    What a shell starts in the background of a script ignores SIGINT. There SIGTERM ends it, without more ado.
+    """
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    os.kill(os.getpid(), signal.SIGTERM if ignored else signal.SIGINT)
+
+
 def wait_until(ready: Callable[[], bool], *, alive: Callable[[], bool], timeout_seconds: float) -> bool:
     """True as soon as `ready()`; False when `alive()` fails first or time runs out."""
     deadline = time.monotonic() + timeout_seconds

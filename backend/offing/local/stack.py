@@ -20,6 +20,7 @@ from offing.local.engine_share import SharedEngine, shared
 from offing.local.environment import application_environment
 from offing.local.page import free_port, healthy, page_url
 from offing.local.policy import engine_program, is_own, with_engine
+from offing.local.processes import end_this_command
 from offing.local.programs import Echo, OnEnd, Process, module
 from offing.local.servers import Guest, Servers, addresses, running_servers, take_part, wait_for_guests
 from offing.local.supervisor import Say, Supervisor, silent
@@ -248,7 +249,7 @@ def _engine_of_host(settings: Settings, host: Guest) -> Settings:
 def watch_or_end(supervisor: Supervisor, asked: threading.Event) -> None:
     """Watches for a command. What is given up ends the command as Ctrl-C does: it would wait for that forever."""
     if not supervisor.watch(asked):
-        os.kill(os.getpid(), signal.SIGINT)
+        end_this_command()
 
 
 def api(settings: Settings, paths: Layout, servers: Servers, echo: Echo | None) -> Process:
