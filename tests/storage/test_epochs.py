@@ -81,8 +81,8 @@ async def test_what_an_earlier_epoch_sends_late_is_refused(pool: Database, what:
 
 
 def test_no_statement_checks_a_run_s_fence_without_its_epoch() -> None:
-    """Beside the condition itself: what begins an epoch, what proves both in its own way, and the question, which changes
-    nothing, whether a claim has handed back."""
+    """Beside the condition itself: what begins an epoch, what proves both in its own way, and the question whether a
+    claim has handed back, which changes nothing."""
     folder = Path(fencing.__file__).parent
     files = [file for file in folder.glob("*.py") if file.name not in ("fencing.py", "training_jobs.py")]
     found = {file.name: count for file in files if (count := file.read_text().count("fence = %"))}
