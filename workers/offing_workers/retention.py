@@ -42,14 +42,14 @@ async def remove_unused_graphs(
     While a folder cannot be read, what it offers is not known, and nothing is removed.
     """
     old = await asyncio.to_thread(versions_kept, settings.home, seconds() - UNUSED_GRAPH_SECONDS)
-    if not old:
+    used = await retention.graph_versions_in_use(database, old) if old else frozenset[str]()
+    if not set(old) - used:  # folders are hashed only where something may go
         return ()
     try:
         on_offer = {found.version for found in await asyncio.to_thread(projects, settings.graph_paths)}
     except InvalidInput as error:
         log.warning("unused versions of graphs stay", reason=str(error))
         return ()
-    used = await retention.graph_versions_in_use(database, old)
     unused = tuple(version for version in old if version not in used | on_offer)
     for version in unused:
         await asyncio.to_thread(drop_version, version, settings.home)

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,10 @@ def kept_version(version: str, home: Path) -> Project | None:
 
 def versions_kept(home: Path, before: float) -> tuple[str, ...]:
     """Versions whose copies were made before this time, in seconds since 1970; the oldest first."""
-    folder = home / "graphs"
-    made = [(copy.stat().st_mtime, copy.name) for copy in folder.iterdir()] if folder.is_dir() else []
+    folder, made = home / "graphs", list[tuple[float, str]]()
+    for copy in folder.iterdir() if folder.is_dir() else ():
+        with suppress(FileNotFoundError):  # another worker has removed it meanwhile
+            made.append((copy.stat().st_mtime, copy.name))
     return tuple(name for at, name in sorted(made) if at < before)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from offing.core.errors import InvalidInput
 from offing.sdk import Graph
+from offing.services.graph_folders import versions_kept
 from offing.services.graphs import Catalogue, at_version, named, own_tools
 from offing.services.tool_rules import starting_policy
 
@@ -196,3 +197,11 @@ def test_a_tool_that_nobody_offers_is_refused_by_name() -> None:
     lacking = Graph("lacking", "", "", "1", lambda: None, lambda _: {}, (), tools=("nowhere",))
     with pytest.raises(InvalidInput, match="nowhere"):
         Catalogue([lacking])
+
+
+def test_a_copy_that_another_worker_removes_meanwhile_is_passed_over(tmp_path: Path) -> None:
+    """A link that leads nowhere looks like a copy that was listed and is gone."""
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs" / "gone").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "graphs" / "there").mkdir()
+    assert versions_kept(tmp_path, before=2**40) == ("there",)
