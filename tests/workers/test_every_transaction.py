@@ -3,10 +3,14 @@
 Each time the run must end as the undisturbed one did, whether Postgres was away for a moment or the worker died there.
 """
 
+import asyncio
+
 import pytest
 
+from offing.core.model import Usage
 from offing.services.library import Upload
 from offing.storage.migrate import LOCAL_TENANT
+from offing_workers.meter import RunMeter
 from tests.chaos import checker
 from tests.chaos.library import DOCUMENTS
 from tests.chaos.trial import differences
@@ -70,6 +74,20 @@ async def test_nothing_that_was_left_is_lost_when_the_other_branch_overtook_it(b
         rows = await disturbed(bench, "forked", at, "before", "killed", at - overtaking)
         wrong += [f"killed at {at}, {at - overtaking} slow: {found}" for found in complaints(bench, rows, plain)]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.timeout(300)
+async def test_what_a_call_used_is_counted_once_when_another_branch_appends_before_its_step(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle = RunMeter.settle
+
+    async def overtaken(meter: RunMeter, usage: Usage) -> None:
+        await settle(meter, usage)
+        await asyncio.sleep(0.02)  # the other branch appends, and the worker dies before this one does
+
+    monkeypatch.setattr(RunMeter, "settle", overtaken)
+    assert await faults(bench, "forked", "before", "killed") == []
 
 
 @pytest.mark.parametrize(("when", "what"), WAYS)

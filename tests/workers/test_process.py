@@ -61,9 +61,10 @@ def slow(turns: int, ms: int) -> RunRequest:
 async def test_a_run_claimed_while_the_process_drains_is_handed_back(
     platform: Platform, process: WorkerProcess
 ) -> None:
+    process.drain()
+    await asyncio.to_thread(process._wait, process._dispatcher.close())  # pyright: ignore[reportPrivateUsage]
     run = await platform.submit(slow(1000, 20))
     claim = await runs.claim(platform.database, run.id, "this one", 1)
-    process.drain()
     assert claim is not None
     late = threading.Thread(target=process._wait, args=(process._advance(claim),))  # pyright: ignore[reportPrivateUsage]
     late.start()
@@ -139,8 +140,7 @@ async def test_a_run_that_was_claimed_again_while_its_last_slice_told_of_it_has_
     (hold,) = process._holds.values()  # pyright: ignore[reportPrivateUsage]
     assert (hold.fence.run, hold.fence.number) == (handed.run, 2)
     process.drain()
-    await platform.until(handed.run, lambda row: row.status is RunStatus.QUEUED)
-    assert hold.draining is Drain.SHUTDOWN
+    await platform.until(handed.run, lambda row: row.fence == 2 and row.status is RunStatus.QUEUED)
     await until_taken(process, 0)
     assert not process._holds  # pyright: ignore[reportPrivateUsage]
 

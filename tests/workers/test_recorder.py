@@ -113,9 +113,18 @@ async def kept(database: Database, pen: Recorder) -> tuple[RunRow, list[Step]]:
         return await runs.by_id(connection, pen.fence.run), await steps.after(connection, pen.fence.run, 1, 1000)
 
 
+async def closed(pen: Recorder) -> None:
+    """The graph stands still, and the slice ends."""
+
+    async def nothing(_: Connection, __: list[Step]) -> None: ...
+
+    pen.end_calls()
+    await pen.close(a_step("closing", key=CallKey(9, "node", 9)), also=nothing)
+
+
 async def test_an_append_whose_answer_was_lost_is_found_and_booked_once(database: Forgetful) -> None:
     pen = await a_pen(database)
-    pen.book(7, Decimal("0.01"))
+    pen.book(CallKey(1, "node", 0), 7, Decimal("0.01"))
     database.forgets = 1
     (step,) = await pen.append(a_step(key=CallKey(1, "node", 0)))
     await pen.append(a_step(key=CallKey(2, "node", 0)))
@@ -148,7 +157,7 @@ async def test_branches_that_append_side_by_side_book_each_token_once(database: 
 
     async def branch(name: str) -> None:
         for n in range(10):
-            pen.book(1, Decimal("0.001"))
+            pen.book(CallKey(n, name, 0), 1, Decimal("0.001"))
             await pen.append(a_step(key=CallKey(n, name, 0)))
 
     await asyncio.gather(*(branch(name) for name in "abcdef"))
@@ -159,12 +168,37 @@ async def test_branches_that_append_side_by_side_book_each_token_once(database: 
     assert run.spent.seconds == pytest.approx(pen.spent.seconds, abs=0.5)
 
 
+async def test_what_a_call_used_is_booked_with_its_own_step_and_not_with_one_that_overtook_it(
+    database: Forgetful,
+) -> None:
+    """A worker that dies between the two makes the call again, and counts it then."""
+    pen = await a_pen(database)
+    pen.book(CallKey(1, "slow", 0), 3, Decimal("0.01"))
+    pen.book(CallKey(1, "quick", 0), 4, Decimal("0.02"))
+    await pen.append(a_step("quick", key=CallKey(1, "quick", 0)))
+    run, _ = await kept(database, pen)
+    assert (run.spent.tokens, run.spent.usd) == (4, Decimal("0.02"))
+    assert pen.spent.tokens == 7
+    await pen.append(a_step("slow", key=CallKey(1, "slow", 0)))
+    run, _ = await kept(database, pen)
+    assert (run.spent.tokens, run.spent.usd) == (7, Decimal("0.03"))
+
+
+async def test_a_call_that_never_got_a_step_is_booked_as_the_slice_ends(database: Forgetful) -> None:
+    pen = await a_pen(database)
+    pen.book(CallKey(1, "cut off", 0), 3, Decimal("0.01"))
+    await pen.append(a_step(key=CallKey(1, "node", 0)))
+    await closed(pen)
+    run, _ = await kept(database, pen)
+    assert (run.spent.tokens, run.spent.usd) == (3, Decimal("0.01"))
+
+
 async def test_a_pen_that_lost_its_run_writes_nothing_and_keeps_its_booking(database: Forgetful) -> None:
     pen = await a_pen(database)
-    pen.book(7, Decimal(0))
+    pen.book(CallKey(1, "node", 0), 7, Decimal(0))
     pen.fence = runs.Fence(pen.fence.tenant, pen.fence.run, pen.fence.number - 1, pen.fence.thread)
     with pytest.raises(Fenced):
-        await pen.append(a_step())
+        await pen.append(a_step(key=CallKey(1, "node", 0)))
     run, stored = await kept(database, pen)
     assert (stored, run.spent.tokens) == ([], 0)
     assert pen.spent.tokens == 7
@@ -203,7 +237,7 @@ async def test_an_epoch_that_ends_waits_for_what_is_under_way_and_lets_nothing_e
 async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forgetful) -> None:
     pen = await a_pen(database)
     pen.leave(a_step("left", key=CallKey(1, "node", 0)))
-    pen.book(5, Decimal(0))
+    pen.book(CallKey(2, "node", 0), 5, Decimal(0))
 
     async def fails(_: Connection, __: list[Step]) -> None:
         raise ZeroDivisionError
@@ -211,8 +245,9 @@ async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forg
     with pytest.raises(ZeroDivisionError):
         await pen.append(a_step("lost", key=CallKey(2, "node", 0)), also=fails)
     await pen.append(a_step("next", key=CallKey(3, "node", 0)))
+    await closed(pen)
     run, stored = await kept(database, pen)
-    assert [s.title for s in stored] == ["left", "next"]
+    assert [s.title for s in stored] == ["left", "next", "closing"]
     assert run.spent.tokens == 5
 
 
@@ -222,7 +257,7 @@ async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_book
 ) -> None:
     pen = await a_pen(database)
     pen.leave(a_step("left", key=CallKey(1, "node", 0)))
-    pen.book(5, Decimal(0))
+    pen.book(CallKey(2, "node", 0), 5, Decimal(0))
     tried = asyncio.Event()
 
     async def goes_away(_: Connection, __: list[Step]) -> None:
@@ -241,8 +276,9 @@ async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_book
         await branch
     database.away = False
     await pen.append(a_step("next", key=CallKey(3, "node", 0)))
+    await closed(pen)
     run, found = await kept(database, pen)
-    assert [s.title for s in found] == ["left", *(["doubtful"] if stored else []), "next"]
+    assert [s.title for s in found] == ["left", *(["doubtful"] if stored else []), "next", "closing"]
     assert run.spent.tokens == 5
 
 
@@ -253,7 +289,8 @@ async def test_a_run_is_handed_back_without_a_step_with_all_its_checkpoints(
     fence = (await claimed(database, LOCAL_TENANT)).fence
     saver = FencedSaver(database, fence, turn_key="turn")
     pen = pen_of(database, saver, fence)
-    pen.book(5, Decimal(0))
+    pen.book(CallKey(1, "node", 0), 5, Decimal(0))
+    pen.end_calls()
     for superstep in (1, 2):  # the turn's first, which is due, and one that only the hand-back saves
         await put(saver, a_checkpoint(1), superstep)
     database.undoes, database.forgets = undone, forgotten

@@ -116,7 +116,7 @@ class Children:
         ending = f"{(child.stop_reason or child.status).replace('_', ' ')} · {count} passages"
         ok = child.status is RunStatus.DONE
         draft = StepDraft(StepKind.TOOL, request.question, brought, "child", ending, ok=ok, turn=turn, key=key)
-        self._recorder.adopt(child.spent)
+        self._recorder.adopt(key, child.spent)
         (step,) = await self._recorder.append(draft, also=collected)
         self._toolbelt.adopt(CHILD_RUN, brought, LABEL)
         book.add(brought["content"], LABEL)

@@ -276,7 +276,7 @@ class SliceContext(AsksPeople):
         engine = engine_for(choice)
         if isinstance(engine, EngineFailure):
             return engine
-        meter = RunMeter(self._database, self._recorder, self._run.budget)
+        meter = RunMeter(self._database, self._recorder, self._run.budget, key)
         budget = self._run.budget.seconds
         left = None if budget is None else max(0.0, budget - self._recorder.spent.seconds)
         place = f"{key.superstep}/{key.path}/{key.ordinal}"

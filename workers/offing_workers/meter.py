@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from offing.core.model import Usage
 from offing.core.run import Budget, StopReason
+from offing.core.step import CallKey
 from offing.storage import spend
 from offing.storage.pool import Database
 from offing_workers.recorder import NOTHING, Recorder
@@ -13,8 +14,8 @@ from offing_workers.recorder import NOTHING, Recorder
 class RunMeter:
     """The meter of one role call. Attempts follow one another, so at most one reservation is open."""
 
-    def __init__(self, database: Database, recorder: Recorder, budget: Budget) -> None:
-        self._database, self._recorder, self._budget = database, recorder, budget
+    def __init__(self, database: Database, recorder: Recorder, budget: Budget, key: CallKey) -> None:
+        self._database, self._recorder, self._budget, self._key = database, recorder, budget, key
         self._reserved = NOTHING
         self._day: date | None = None
         """Of the open reservation. None: today."""
@@ -34,7 +35,7 @@ class RunMeter:
     async def settle(self, usage: Usage) -> None:
         """Book what the attempt used, nothing included. It is written with the call's own step, so once."""
         released, self._reserved = self._reserved, NOTHING
-        self._recorder.book(usage.tokens, usage.usd, released, self._day)
+        self._recorder.book(self._key, usage.tokens, usage.usd, released, self._day)
 
     async def _set_aside(self, usd: Decimal) -> bool:
         fence = self._recorder.fence

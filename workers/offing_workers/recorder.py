@@ -8,10 +8,11 @@ foreseen, because nobody else writes to such a run while it is held, and proved 
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import reduce
 from hashlib import blake2b
 from typing import Any, Protocol
 from uuid import UUID
@@ -72,7 +73,9 @@ class Doubtful:
 
     drafts: tuple[StepDraft, ...]
     left: int
-    booking: Booking
+    used: Mapping[CallKey, Booking]
+    """By calls."""
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,11 @@ class Recorder:
         self._database, self._viewers, self.fence, self.term = database, viewers, fence, term
         self._journal, self._ordinals = journal, Counter[tuple[int, str]]()
         self._monotonic, self._booked_at = monotonic, monotonic()
-        self._spent, self._unbooked = spent, Booking()
+        self._spent = spent
+        self._unbooked: dict[CallKey, Booking] = {}
+        """What each call used. It is written with the call's own step: with another's, it would be counted again by the
+        worker that makes the call anew. What has no step is written at the end."""
+        self._unbooked_seconds = 0.0
         self.recollection, self._checkpoints = recollection, checkpoints
         self._waiting: list[StepDraft] = []
         self._at_exit = at_exit
@@ -151,19 +158,24 @@ class Recorder:
         self._spent = replace(self._spent, turns=number)
         return True
 
-    def book(self, tokens: int, usd: Decimal, released: Decimal = NOTHING, day: date | None = None) -> None:
-        """Tokens and money used, and what had been set aside for them; written with the next append."""
+    def book(
+        self, key: CallKey, tokens: int, usd: Decimal, released: Decimal = NOTHING, day: date | None = None
+    ) -> None:
+        """Tokens and money that a call used, and what had been set aside for it; written with its step."""
         self._spent = replace(self._spent, tokens=self._spent.tokens + tokens, usd=self._spent.usd + usd)
-        self._unbooked = _sum(self._unbooked, Booking(tokens=tokens, usd=usd, released=released, day=day))
+        self._note_used(key, Booking(tokens=tokens, usd=usd, released=released, day=day))
 
-    def adopt(self, spent: Spent) -> None:
-        """Count what a run that this one started has used; written with the next append."""
+    def adopt(self, key: CallKey, spent: Spent) -> None:
+        """Count what a run that this one started has used; written with the step that records its end."""
         mine = self._spent
         self._spent = Spent(
             mine.turns + spent.turns, mine.tokens + spent.tokens, mine.usd + spent.usd, mine.seconds + spent.seconds
         )
         used = Booking(tokens=spent.tokens, inherited=spent.usd, seconds=spent.seconds)
-        self._unbooked = _sum(self._unbooked, used)
+        self._note_used(key, used)
+
+    def _note_used(self, key: CallKey, used: Booking) -> None:
+        self._unbooked[key] = _sum(self._unbooked.get(key, Booking()), used)
 
     def next_key(self, *asked: Any) -> CallKey:
         """The key of the append that the running node makes now. `asked`: what it is about."""
@@ -286,12 +298,13 @@ class Recorder:
 
     async def _booked(self, drafts: Sequence[StepDraft], left: int, also: Also | None) -> list[Step]:
         """Write the drafts, of which the first `left` were left for later, and book what was used."""
-        booking, written = self._taken(), self._written
+        used, seconds, written = self._taken(drafts), self._seconds_taken(), self._written
+        booking = reduce(_sum, used.values(), Booking(turns=self._spent.turns, seconds=seconds))
         try:
             return await self._persist(drafts, left, also, booking)
         except BaseException as error:
             if self._written == written:  # cancelled at its commit, an append is there all the same
-                taken = Doubtful(tuple(drafts), left, booking)
+                taken = Doubtful(tuple(drafts), left, used, seconds)
                 if isinstance(error, asyncio.CancelledError):
                     self._doubtful = taken
                 else:
@@ -299,8 +312,10 @@ class Recorder:
             raise
 
     def _give_back(self, taken: Doubtful) -> None:
-        """What a failed append took along goes with the next."""
-        self._unbooked = _sum(self._unbooked, taken.booking)
+        """What a failed append took along goes with a later one."""
+        for key, used in taken.used.items():
+            self._note_used(key, used)
+        self._unbooked_seconds += taken.seconds
         self._waiting[:0] = taken.drafts[: taken.left]
 
     async def _look_back(self) -> None:
@@ -311,13 +326,18 @@ class Recorder:
             if found is None:
                 self._give_back(doubtful)
 
-    def _taken(self) -> Booking:
-        """What is to be booked, out of reach of appends beside this one."""
+    def _taken(self, drafts: Sequence[StepDraft]) -> dict[CallKey, Booking]:
+        """What is to be booked with these drafts; once calls are over, all that is left."""
+        keys = set(self._unbooked) if self._calls_over else {d.key for d in drafts if d.key in self._unbooked}
+        return {key: self._unbooked.pop(key) for key in keys}
+
+    def _seconds_taken(self) -> float:
+        """The time that is to be booked, until now."""
         now = self._monotonic()
-        worked, waiting = now - self._booked_at, self._unbooked
+        worked, self._booked_at = now - self._booked_at, now
         self._spent = replace(self._spent, seconds=self._spent.seconds + worked)
-        self._booked_at, self._unbooked = now, Booking()
-        return replace(waiting, turns=self._spent.turns, seconds=waiting.seconds + worked)
+        seconds, self._unbooked_seconds = self._unbooked_seconds + worked, 0.0
+        return seconds
 
     async def _persist(self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: Booking) -> list[Step]:
         """Write until it is written. `left`: how many of the drafts come first and are not what `also` is about."""
@@ -420,8 +440,9 @@ def _digest(asked: Sequence[Any]) -> str:
 
 
 def _sum(one: Booking, other: Booking) -> Booking:
-    """Both together, but for turns, which are no sum."""
+    """Both together, but for turns, which are the first one's."""
     return Booking(
+        turns=one.turns,
         tokens=one.tokens + other.tokens,
         usd=one.usd + other.usd,
         inherited=one.inherited + other.inherited,
