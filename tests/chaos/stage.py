@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,6 +124,11 @@ class Stage:
         lines = self.calls.read_text().splitlines() if self.calls.exists() else []
         parts = [line.split() for line in lines]
         return [checker.Asked(role, int(turn), int(pid)) for s, role, turn, pid in parts if int(s) == seed]
+
+    def calls_made(self) -> Counter[int]:
+        """How often engines were really asked so far, by the seed of the run."""
+        lines = self.calls.read_text().splitlines() if self.calls.exists() else []
+        return Counter(int(line.split()[0]) for line in lines)
 
     def owner(self, run: UUID) -> int | None:
         """Pid of the worker that holds a run. None: nobody does."""

@@ -10,7 +10,7 @@ from tests.chaos.page import Watcher, start_api, submit, visiting
 from tests.chaos.stage import Stage
 from tests.chaos.trial import Client, Kind, Moment, Trial, expect
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ async def test_api_killed(
         watchers = [Watcher(http, s.run) for s in trial.subjects]
         watching = [asyncio.create_task(w.watch()) for w in watchers]
         await asyncio.to_thread(trial.until_at_work)
-        await asyncio.to_thread(trial.until_calls, trial.subjects[0], dice.randint(3, 45))
+        await asyncio.to_thread(trial.until_first_made, dice.randint(3, 45), plain)
 
         late = trial.next_seed()
         submitting = asyncio.create_task(submit(http, "steady", late))

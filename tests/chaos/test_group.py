@@ -21,7 +21,7 @@ from tests.chaos.flows import FLOWS, GRAPHS, Flow
 from tests.chaos.stage import Stage
 from tests.chaos.trial import Client, Moment
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
 SIZE = 4
 

@@ -21,7 +21,7 @@ from tests.wire.replies import Completion, Slow
 from tests.wire.server import Received, WireServer
 from tests.workers.processes import ALL_GRAPHS
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
 MODEL = "openai/gpt-4o-mini"
 """One whose price is known, so that money is set aside and booked."""

@@ -73,13 +73,27 @@ class Trial:
         for subject in self.subjects:
             self.until_calls(subject, 2)
 
+    def until_first_made(self, calls: int, plain: dict[Kind, checker.Rows]) -> None:
+        """Wait until the first run has made so many calls, and not so long that another has ended by then."""
+        self._until_made(self.subjects[0], calls, plain)
+
     def until_in_the_middle(self, plain: dict[Kind, checker.Rows]) -> None:
         """Wait until one of the runs has made some of its calls, and for a part of the next."""
         dice = self.moment.dice
         lead = dice.choice(self.subjects)
-        calls = sum("role" in s.payload for s in plain[lead.kind].steps)
-        self.until_calls(lead, dice.randint(2, calls * 2 // 3))
+        self._until_made(lead, dice.randint(2, two_thirds(plain, lead.kind)), plain)
         time.sleep(dice.random() / 2)
+
+    def _until_made(self, lead: Subject, calls: int, plain: dict[Kind, checker.Rows]) -> None:
+        """Until `lead` has made so many calls, or another two thirds of its own: which kind of run is the faster one
+        depends on the machine."""
+        enough = {s.seed: two_thirds(plain, s.kind) for s in self.subjects} | {lead.seed: calls}
+
+        def made() -> bool:
+            counts = self.stage.calls_made()
+            return any(counts[seed] >= number for seed, number in enough.items())
+
+        self.stage.until(f"{calls} calls", made)
 
     def strike(self) -> None:
         self.struck_at = datetime.now(UTC)
@@ -147,6 +161,12 @@ def expect_repeated(trial: Trial, plain: dict[Kind, checker.Rows]) -> None:
             found.append("it has steps of a lost slice, or was claimed again")
         wrong += [f"{s.kind} {s.run}: {complaint}" for complaint in found]
     assert not wrong, "\n".join([str(trial.moment), *wrong])
+
+
+def two_thirds(plain: dict[Kind, checker.Rows], kind: Kind) -> int:
+    """Of the calls that an undisturbed run makes."""
+    rows = plain["steady" if kind == "varying" else kind]
+    return sum("role" in s.payload for s in rows.steps) * 2 // 3
 
 
 def differences(rows: checker.Rows, plain: checker.Rows) -> list[str]:

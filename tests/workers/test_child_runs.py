@@ -116,7 +116,7 @@ async def test_told_to_write_children_write_first_and_the_parent_takes_it_up(sta
 
 
 async def test_children_stand_still_with_their_parent(standing: Platform, rows: Sql) -> None:
-    run = await begun(standing, LONG, engines=slow(40), budget=Budget(turns=21))
+    run = await begun(standing, LONG, engines=slow(300), budget=Budget(turns=21))
     await standing.until(run.id, waits)
     await pause(standing.database, standing.hints, standing.tenant, run.id)
     children = children_of(rows, run.id)
@@ -127,7 +127,8 @@ async def test_children_stand_still_with_their_parent(standing: Platform, rows: 
 
 
 async def test_a_child_that_a_person_cancels_is_a_result_like_any(standing: Platform, rows: Sql) -> None:
-    run = await begun(standing, LONG, engines=slow(60), budget=Budget(turns=20))
+    question = asking({"question": "one"}, {"question": "two", "turns": 2})
+    run = await begun(standing, question, engines=slow(60), budget=Budget(turns=2000))
     await standing.until(run.id, waits)
     first, _ = children_of(rows, run.id)
     await cancel(standing.database, standing.hints, standing.tenant, first, CancelMode.DISCARD)

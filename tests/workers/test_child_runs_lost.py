@@ -18,7 +18,7 @@ async def test_a_parent_waits_without_a_worker_and_lost_hints_are_made_good(
     platform: Platform, start_worker: StartWorker, redis_url: str, sql: Sql
 ) -> None:
     start_worker()
-    run = await begun(platform, LONG, engines=slow(60), budget=Budget(turns=21))
+    run = await begun(platform, LONG, engines=slow(200), budget=Budget(turns=21))
     waiting = await platform.until(run.id, waits)
     assert waiting.waiting_for == "2 runs that it started"
     assert sql("select owner from app.run where id = %s", run.id) == [(None,)]

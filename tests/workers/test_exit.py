@@ -36,11 +36,11 @@ async def test_the_record_is_the_same_in_both_durabilities(platform: Platform, s
 async def test_nothing_is_written_before_the_slice_ends(platform: Platform, start_worker: StartWorker) -> None:
     start_worker()
     run = await platform.submit(counted(10, "exit", delay_ms=150))
-    await platform.running(run.id)
-    await asyncio.sleep(0.8)
-    in_the_middle = await platform.steps(run.id)
-    await platform.ended(run.id)
-    assert [s.kind for s in in_the_middle] == [StepKind.QUEUED]
+    found = await platform.steps(run.id)
+    while not (await platform.run(run.id)).terminal:  # asked after the steps, which are those of a run under way
+        assert [s.kind for s in found] == [StepKind.QUEUED]
+        await asyncio.sleep(0.05)
+        found = await platform.steps(run.id)
     assert len(await platform.steps(run.id)) > 30
 
 
@@ -48,7 +48,7 @@ async def test_a_lost_slice_is_done_again_whole_with_the_same_result(
     platform: Platform, start_worker: StartWorker
 ) -> None:
     first = start_worker()
-    run, calm = [await platform.submit(counted(10, "exit", delay_ms=150)) for _ in range(2)]
+    run, calm = [await platform.submit(counted(10, "exit", delay_ms=500)) for _ in range(2)]
     await platform.running(run.id)
     await asyncio.sleep(0.8)
     first.kill()

@@ -32,6 +32,9 @@ BUSY = 5
 NO_SWEEP = {"OFFING_SWEEP_SECONDS": "600"}
 """Only notifications and free slots lead to claims."""
 
+ONE_SLICE = {"OFFING_SLICE_SECONDS": "600", "OFFING_SLICE_TURNS": "10000"}
+"""A run that has a slot keeps it. Where all slices end at once, fewer runs are under way for a moment."""
+
 FIRST_EVENTS = """
     select extract(epoch from step.at - run.created_at)::float8 from app.run join app.step on step.run_id = run.id
      where run.id = any(%s) and step.seq = 2
@@ -94,9 +97,9 @@ async def test_questions_of_two_tenants_begin_at_once_while_rollouts_fill_every_
 ) -> None:
     """Rollouts of an hour: a question that waited for one of them, or behind the hundreds that are queued, would not
     end within this test."""
-    settings = {"OFFING_WORKER_CONCURRENCY": str(SLOTS), "OFFING_INTERACTIVE_SLOTS": str(RESERVED), **NO_SWEEP}
+    settings = {"OFFING_WORKER_CONCURRENCY": str(SLOTS), "OFFING_INTERACTIVE_SLOTS": str(RESERVED)}
     for _ in range(workers):
-        start_worker(**settings)
+        start_worker(**settings, **NO_SWEEP, **ONE_SLICE)
     idle = p95((await first_events(sql, platform))[0])
     collector.hints.wake_all = platform.hints.wake_all
     tasks = [a_task(f"Question {n}?") for n in range(50)]
@@ -158,7 +161,7 @@ async def test_a_question_goes_to_the_worker_that_has_a_slot_whichever_was_notif
 async def test_a_question_whose_notification_is_lost_begins_although_rollouts_fill_every_slot(
     platform: Platform, collector: Collector, start_worker: StartWorker, sql: Sql
 ) -> None:
-    start_worker(OFFING_WORKER_CONCURRENCY="10", OFFING_SWEEP_SECONDS="1")
+    start_worker(OFFING_WORKER_CONCURRENCY="10", OFFING_SWEEP_SECONDS="1", **ONE_SLICE)
     collector.hints.wake_all = platform.hints.wake_all
     tasks = [a_task(f"Question {n}?") for n in range(5)]
     await collector.collect(*tasks, size=8, engines=scripted(1000), budget=Budget(turns=2000), durability="sync")

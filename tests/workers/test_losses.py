@@ -79,7 +79,7 @@ async def test_an_effect_whose_worker_was_lost_is_not_repeated(
 async def test_money_set_aside_by_a_lost_worker_is_free_again(
     platform: Platform, start_worker: StartWorker, sql: Sql
 ) -> None:
-    run = await platform.submit(slow_count(2))
+    run = await platform.submit(slow_count(20))
     sql("insert into app.spend (tenant_id, day, reserved) select tenant_id, current_date, 0.75 from app.run")
     sql(
         "update app.run set status = 'running', fence = 1, owner = 'lost',"

@@ -36,6 +36,8 @@ from tests.workers.conftest import Platform, StartWorker
 from tests.workers.processes import ALL_GRAPHS, Worker
 from tests.workers.test_collecting_workers import settled_all
 
+pytestmark = pytest.mark.timeout(400)
+
 TEXT = "John Smeaton built the third Eddystone tower between 1756 and 1759."
 
 NOTE = "Search the library before anything else."
@@ -112,7 +114,7 @@ class Stage:
         database, tenant = self.platform.database, self.platform.tenant
         wanted = Wanted("lessons", self.planner(), gate=gate)
         job, _ = await learning.create(database, tenant, wanted, installed(ALL_GRAPHS))
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + 200
         while (job := (await training.one(database, tenant, job.id)).job).state in ("queued", "running"):
             assert time.monotonic() < give_up, job
             await asyncio.sleep(0.05)

@@ -46,9 +46,10 @@ async def test_a_follow_up_of_the_same_graph_begins_at_its_first_turn(standing: 
 async def test_a_second_run_in_a_busy_thread_is_a_conflict(standing: Platform) -> None:
     options = {"answers": [{"word": "w"}], "delay_ms": 300}
     engines = {"speaker": EngineChoice(engine="scripted", options=options)}
-    first = await standing.submit(RunRequest("Count", "counting", budget=Budget(turns=2), engines=engines))
+    first = await standing.submit(RunRequest("Count", "counting", budget=Budget(turns=60), engines=engines))
     with pytest.raises(Conflict):
         await standing.submit(RunRequest("Meanwhile", "recalling", thread=first.thread))
+    await cancel(standing.database, standing.hints, standing.tenant, first.id, CancelMode.DISCARD)
     await standing.ended(first.id)
     assert await answer(standing, RunRequest("Now?", "recalling", thread=first.thread))
 

@@ -83,7 +83,7 @@ class Shelf:
     async def begun(self) -> UUID:
         """A run of the first version, somewhere between its turns."""
         graphs = Catalogue(paths=str(self.folder / "source"), home=self.folder / "first")
-        slowly = EngineChoice(engine="scripted", options={"answers": [{"word": "word {turn}"}], "delay_ms": 120})
+        slowly = EngineChoice(engine="scripted", options={"answers": [{"word": "word {turn}"}], "delay_ms": 500})
         request = RunRequest("Count", "ledger", budget=Budget(turns=TURNS), engines={"speaker": slowly})
         p = self._platform
         run = (await submit(p.database, p.hints, p.tenant, request, graphs=graphs)).run.id

@@ -127,6 +127,7 @@ async def calls(platform: Platform, run: RunRow) -> list[Step]:
     return [step for step in await platform.steps(run.id) if step.kind is StepKind.TOOL]
 
 
+@pytest.mark.timeout(600)  # its runs are waited for three times
 async def test_the_web_answers_as_well_as_the_library_and_no_page_is_obeyed(
     platform: Platform, start_worker: StartWorker, site: Site
 ) -> None:
