@@ -1,5 +1,6 @@
 """Training jobs in the store: one process at a time, one commit a step, and each rollout decided on once."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,6 +11,7 @@ from psycopg.errors import UniqueViolation
 
 from offing.clock import new_id
 from offing.core.errors import Fenced
+from offing.services.job_lease import kept
 from offing.storage import training_events, training_groups, training_jobs
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -18,6 +20,9 @@ from offing.storage.training_jobs import Hold, JobRow, StepDone
 from tests.storage.rollouts import Collected
 
 TERM = 30.0
+
+QUICK_TERM = 0.4
+"""Renewed every tenth of a second."""
 
 
 async def a_job(pool: Database, tenant: UUID = LOCAL_TENANT) -> JobRow:
@@ -67,6 +72,30 @@ async def test_a_job_is_one_process_s_until_its_lease_lapses_and_the_late_one_co
         await commit(pool, first, a_step(1))
     await commit(pool, second, a_step(1))
     assert (await job_now(pool, job.id)).step == 1
+
+
+async def test_whoever_releases_a_job_has_not_lost_it(pool: Database) -> None:
+    job = await a_job(pool)
+    hold = await held(pool, job.id)
+    async with kept(pool, hold, QUICK_TERM):
+        async with pool.transaction(hold.tenant) as connection:
+            await training_jobs.release(connection, hold, "done")
+        await asyncio.sleep(QUICK_TERM)  # some beats
+    assert (await job_now(pool, job.id)).state == "done"
+
+
+async def test_a_job_that_another_process_has_claimed_is_lost_also_once_it_was_released(
+    pool: Database, owner_url: str
+) -> None:
+    job = await a_job(pool)
+    hold = await held(pool, job.id)
+    with pytest.raises(Fenced):
+        async with kept(pool, hold, QUICK_TERM):
+            lapse(owner_url, job.id)
+            assert (other := await training_jobs.claim(pool, job.id, "other", 0)) is not None
+            async with pool.transaction(hold.tenant) as connection:
+                await training_jobs.release(connection, other, "done")
+            await asyncio.sleep(30)
 
 
 async def test_a_step_is_committed_whole_and_a_rollout_decided_on_twice_undoes_it(

@@ -16,13 +16,15 @@ import offing_workers.process
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, CancelMode, Fence, RunStatus
 from offing.services.graphs import installed
-from offing.services.runs import RunRequest, cancel
+from offing.services.runs import RunRequest, cancel, pause, resume
 from offing.settings import Settings
 from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.runs import Wish
-from offing_workers.hold import Drain
+from offing_workers.context import SliceContext
+from offing_workers.hold import Drain, Hold
 from offing_workers.process import WorkerProcess
+from offing_workers.recorder import Recorder
 from offing_workers.slice import Slice
 from tests.workers.collecting import Collector
 from tests.workers.conftest import Platform
@@ -35,7 +37,6 @@ def process(app_url: str, redis_url: str) -> Iterator[WorkerProcess]:
     settings = Settings(
         app_database_url=SecretStr(app_url),
         redis_url=SecretStr(redis_url),
-        lease_seconds=1,
         heartbeat_seconds=0.1,
         sweep_seconds=60,
         worker_concurrency=2,
@@ -98,6 +99,15 @@ async def until_taken(process: WorkerProcess, wanted: int) -> None:
         await asyncio.sleep(0.01)
 
 
+async def held(process: WorkerProcess, fence: Fence) -> Hold:
+    """The hold of a claim; the row shows the claim a moment before the process has it in hand."""
+    give_up = time.monotonic() + 30
+    while (hold := process._holds.get(fence.run)) is None or hold.fence.number != fence.number:  # pyright: ignore[reportPrivateUsage]
+        assert time.monotonic() < give_up, hold
+        await asyncio.sleep(0.01)
+    return hold
+
+
 async def handed_back(platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> Handed:
     """A run whose slice has handed it back, and does not get done with telling of it."""
     telling, go_on = threading.Event(), asyncio.Event()
@@ -120,6 +130,7 @@ async def claimed_again(platform: Platform, process: WorkerProcess, monkeypatch:
     handed = await handed_back(platform, process, monkeypatch)
     process.check_queue()
     await platform.until(handed.run, lambda row: row.fence == 2 and row.status is RunStatus.RUNNING)
+    await until_taken(process, 2)
     return handed
 
 
@@ -152,6 +163,90 @@ async def test_a_heartbeat_does_not_cut_off_a_slice_that_has_handed_its_run_back
     await asyncio.sleep(0.5)  # some heartbeats
     assert taken(process) == 1
     await handed.tell(process, 0)
+
+
+async def test_a_heartbeat_between_a_hand_back_and_its_answer_does_not_cut_the_slice_off(
+    platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut off there, it would tell nobody that the run is queued."""
+    close = Recorder.close
+
+    async def answered_late(recorder: Recorder, *drafts: Any, **more: Any) -> None:
+        await close(recorder, *drafts, **more)
+        await asyncio.sleep(0.5)  # some heartbeats
+
+    monkeypatch.setattr(Recorder, "close", answered_late)
+    handed = await handed_back(platform, process, monkeypatch)
+    await handed.tell(process, 0)
+
+
+async def in_a_long_call(platform: Platform, process: WorkerProcess) -> tuple[UUID, Hold]:
+    run = (await platform.submit(slow(2, 1500))).id
+    process.check_queue()
+    row = await platform.until(run, lambda row: row.fence == 1 and row.last_seq > 1)
+    return run, await held(process, Fence(platform.tenant, run, 1, row.thread))
+
+
+async def until_drained(hold: Hold, why: Drain) -> None:
+    give_up = time.monotonic() + 30
+    while hold.draining is not why:
+        assert time.monotonic() < give_up, hold.draining
+        await asyncio.sleep(0.01)
+
+
+async def test_a_run_that_is_paused_and_then_cancelled_within_one_call_is_cancelled(
+    platform: Platform, process: WorkerProcess
+) -> None:
+    run, hold = await in_a_long_call(platform, process)
+    await pause(platform.database, platform.hints, platform.tenant, run)
+    await until_drained(hold, Drain.PAUSE)
+    await cancel(platform.database, platform.hints, platform.tenant, run, CancelMode.DISCARD)
+    assert (await platform.ended(run, 30)).status is RunStatus.CANCELLED
+
+
+@pytest.mark.parametrize("then", ["resumed", "told to write", "cancelled"])
+async def test_a_pause_that_was_withdrawn_before_the_run_is_handed_back_holds_nothing_up(
+    platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    run, hold = await in_a_long_call(platform, process)
+    client = (platform.database, platform.hints, platform.tenant, run)
+    close, withdrawn = Recorder.close, threading.Event()
+
+    async def closes(recorder: Recorder, *drafts: Any, **more: Any) -> None:
+        await asyncio.to_thread(withdrawn.wait, 30)
+        await close(recorder, *drafts, **more)
+
+    monkeypatch.setattr(Recorder, "close", closes)
+    await pause(*client)
+    await until_drained(hold, Drain.PAUSE)
+    await asyncio.sleep(2)  # the call is over, and the slice about to hand the run back
+    if then == "resumed":
+        await resume(*client)
+    else:
+        await cancel(*client, CancelMode.WRITE if then == "told to write" else CancelMode.DISCARD)
+    withdrawn.set()
+    expected = RunStatus.CANCELLED if then == "cancelled" else RunStatus.DONE
+    assert (await platform.ended(run, 60)).status is expected
+
+
+async def test_a_cancelled_run_ends_although_its_ending_takes_longer_than_its_call_was_given(
+    platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each heartbeat tells of the cancellation again, and none of them strikes the ending."""
+    latest = SliceContext.latest_report
+
+    async def slowly(context: SliceContext) -> Any:
+        await asyncio.sleep(1)
+        return await latest(context)
+
+    monkeypatch.setattr(SliceContext, "latest_report", slowly)
+    monkeypatch.setattr(offing_workers.process, "CANCEL_GRACE", 0.2)
+    run = (await platform.submit(slow(2, 60_000))).id
+    process.check_queue()
+    await platform.until(run, lambda row: row.fence == 1 and row.last_seq > 1)
+    await cancel(platform.database, platform.hints, platform.tenant, run, CancelMode.DISCARD)
+    ended = await platform.ended(run, 20)
+    assert (ended.status, ended.fence) == (RunStatus.CANCELLED, 1)
 
 
 async def test_a_heart_that_stumbles_beats_on(
@@ -257,8 +352,7 @@ async def test_a_run_is_advanced_slice_after_slice_although_every_notification_i
     process.check_queue()
     for fence in range(1, 4):
         await platform.until(run.id, lambda row, fence=fence: row.fence == fence and row.status is RunStatus.RUNNING)
-        await until_taken(process, 1)
-        hold = process._holds[run.id]  # pyright: ignore[reportPrivateUsage]
+        hold = await held(process, Fence(platform.tenant, run.id, fence, run.thread))
         process._loop.call_soon_threadsafe(hold.drain, Drain.SLICE_OVER)  # pyright: ignore[reportPrivateUsage]
     await platform.until(run.id, lambda row: row.fence == 4)
 

@@ -12,7 +12,8 @@ from uuid import UUID
 import pytest
 
 from offing.core.errors import Fenced, Unavailable
-from offing.core.run import Fence, RunStatus, Spent
+from offing.core.model import Usage
+from offing.core.run import Budget, Fence, RunStatus, Spent, StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.storage import runs, steps
 from offing.storage.checkpoints import FencedSaver
@@ -20,8 +21,9 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Release, RunRow
 from offing_workers.epoch import EpochDatabase
+from offing_workers.meter import OpenReservations, RunMeter
 from offing_workers.recollection import Recollection
-from offing_workers.recorder import Recorder
+from offing_workers.recorder import NOTHING, Recorder
 from tests.storage.builders import TERM, a_step, claimed
 from tests.storage.test_checkpoints import a_checkpoint, put
 
@@ -191,6 +193,46 @@ async def test_a_call_that_never_got_a_step_is_booked_as_the_slice_ends(database
     await closed(pen)
     run, _ = await kept(database, pen)
     assert (run.spent.tokens, run.spent.usd) == (3, Decimal("0.01"))
+
+
+async def test_what_a_child_used_is_booked_with_its_step_or_not_at_all(database: Forgetful) -> None:
+    """Without the step the child is taken up by the next claim, which counts it then."""
+    pen = await a_pen(database)
+    pen.adopt(CallKey(1, "node", 0), Spent(tokens=5, usd=Decimal("0.02")))
+    await closed(pen)
+    run, _ = await kept(database, pen)
+    assert (run.spent.tokens, run.spent.usd) == (0, 0)
+
+
+async def test_calls_side_by_side_never_use_more_than_the_budget_together(database: Forgetful) -> None:
+    pen, beside = await a_pen(database), OpenReservations()
+    first, second, third = (meter(database, pen, Budget(tokens=10), name, beside) for name in "abc")
+    assert await first.reserve(8, NOTHING) is None
+    waiting = asyncio.create_task(second.reserve(6, NOTHING))
+    refused = asyncio.create_task(third.reserve(9, NOTHING))
+    await asyncio.sleep(0.05)
+    assert not any(task.done() for task in (waiting, refused))
+    await first.settle(Usage(prompt_tokens=3))
+    assert await waiting is None
+    assert await refused is StopReason.TOKEN_LIMIT
+    await second.settle(Usage(prompt_tokens=6))
+    assert (pen.spent.tokens, beside.count, beside.tokens) == (9, 0, 0)
+
+
+async def test_a_call_that_waits_for_room_ends_with_its_graph(database: Forgetful) -> None:
+    pen, beside = await a_pen(database), OpenReservations()
+    first, second = (meter(database, pen, Budget(tokens=10), name, beside) for name in "ab")
+    assert await first.reserve(8, NOTHING) is None
+    waiting = asyncio.create_task(second.reserve(6, NOTHING))
+    await asyncio.sleep(0)
+    pen.end_calls()
+    await first.settle(Usage())
+    with pytest.raises(Fenced):
+        await waiting
+
+
+def meter(database: Database, pen: Recorder, budget: Budget, name: str, beside: OpenReservations) -> RunMeter:
+    return RunMeter(database, pen, budget, CallKey(1, name, 0), beside)
 
 
 async def test_a_pen_that_lost_its_run_writes_nothing_and_keeps_its_booking(database: Forgetful) -> None:

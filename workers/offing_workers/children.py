@@ -72,7 +72,7 @@ class Children:
             if unended := tuple(child.id for child in made if not child.terminal):
                 wait(ForRuns(unended))
             for (key, request), child in zip(missing, made, strict=True):
-                known[key] = await self._taken_up(key, request, child, turn, book)
+                known[key] = await self._taken_up(key, request, child, turn)
         return tuple(child_result(known[key], book) for key, _ in asked)
 
     async def _made(self, wanted: Sequence[tuple[CallKey, ChildRequest]]) -> list[RunRow] | Refused:
@@ -102,9 +102,7 @@ class Children:
         await self._recorder.append(draft)
         return NoChildren(reason)
 
-    async def _taken_up(
-        self, key: CallKey, request: ChildRequest, child: RunRow, turn: int, book: EvidenceBook
-    ) -> Step:
+    async def _taken_up(self, key: CallKey, request: ChildRequest, child: RunRow, turn: int) -> Step:
         """Record what an ended child brought, and book what it used, once."""
         async with self._database.transaction(self._recorder.fence.tenant) as connection:
             brought = await _brought(connection, request, child)
@@ -119,7 +117,6 @@ class Children:
         self._recorder.adopt(key, child.spent)
         (step,) = await self._recorder.append(draft, also=collected)
         self._toolbelt.adopt(CHILD_RUN, brought, LABEL)
-        book.add(brought["content"], LABEL)
         return step
 
 

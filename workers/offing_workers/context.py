@@ -12,7 +12,6 @@ from offing.core import question, trajectory
 from offing.core.citation import check
 from offing.core.evidence import EvidenceBook
 from offing.core.model import Answer, Attempt, EngineChoice, EngineFailure, FailureKind
-from offing.core.provenance import label_in
 from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import RunStatus, StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
@@ -26,7 +25,7 @@ from offing.sdk.children import ChildRequest, ChildResult, NoChildren
 from offing.sdk.conversation import Note, Recalled
 from offing.sdk.values import Input, Output
 from offing.services.library import texts_of
-from offing.storage import reports, steps, turns
+from offing.storage import reports, turns
 from offing.storage.pool import Connection, Database
 from offing.storage.token_columns import refuse_broken
 from offing.storage.turn_rows import TurnRow
@@ -40,7 +39,7 @@ from offing_workers.authors import NO_MODEL, author_of, mentioned, wrote
 from offing_workers.children import Children
 from offing_workers.conversing import Conversing, note_draft
 from offing_workers.hold import Drain, Hold
-from offing_workers.meter import RunMeter
+from offing_workers.meter import OpenReservations, RunMeter
 from offing_workers.narrowing import narrow
 from offing_workers.placing import Placing
 from offing_workers.recollection import MOST
@@ -95,12 +94,12 @@ class SliceContext(AsksPeople):
         self._turns_left = turns_per_slice
         self._fresh, self._counts_turns = fresh, counts_turns
         self._roles, self._advice = roles, advice or {}
+        self._reservations = OpenReservations()
         self._author = ""
         """Empty: this claim has heard nobody write."""
         self._placing = Placing(database, recorder.fence.tenant, run.id, fresh=fresh)
         self.spans: NodeSpans | None = None
         """Spans of the nodes that run. None: nothing is recorded."""
-        self._evidence: EvidenceBook | None = EvidenceBook() if fresh else None
         self.report: Report | None = None
         """The latest that this claim delivered."""
 
@@ -169,8 +168,6 @@ class SliceContext(AsksPeople):
                 mark_failed(opened, outcome.status)
         draft = drafts.used(call, outcome, key, turn, int((time.monotonic() - began) * 1000))
         (step,) = await self._recorder.append(draft)
-        if self._evidence is not None:
-            self._evidence.add(outcome.content, outcome.label)
         return result_of(step)
 
     async def put(self, asking: question.Asking, turn: int) -> question.Answer:
@@ -276,7 +273,7 @@ class SliceContext(AsksPeople):
         engine = engine_for(choice)
         if isinstance(engine, EngineFailure):
             return engine
-        meter = RunMeter(self._database, self._recorder, self._run.budget, key)
+        meter = RunMeter(self._database, self._recorder, self._run.budget, key, self._reservations)
         budget = self._run.budget.seconds
         left = None if budget is None else max(0.0, budget - self._recorder.spent.seconds)
         place = f"{key.superstep}/{key.path}/{key.ordinal}"
@@ -392,15 +389,7 @@ class SliceContext(AsksPeople):
         return Checked(report, drafts.reported(report, key), store)
 
     async def _book(self) -> EvidenceBook:
-        """Everything retrieved so far; read back once a claim, when it is first asked for."""
-        if self._evidence is None:
-            book = EvidenceBook()
-            async with self._reading() as connection:
-                stored = await steps.last_of_kind(connection, self._run.id, StepKind.TOOL, 10_000)
-            for step in (*stored, *self._recorder.recollection.own(StepKind.TOOL)):
-                book.add(step.payload["content"], label_in(step.payload))
-            self._evidence = book
-        return self._evidence
+        return await self._recorder.recollection.evidence()
 
     async def _texts(self, spans: Sequence[Span]) -> Callable[[Span], str]:
         """The stored text of these spans, read now. Empty for what is not there any more."""

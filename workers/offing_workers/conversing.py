@@ -57,7 +57,6 @@ class Conversing:
             draft = StepDraft(StepKind.TOOL, words, payload, "recall", detail, turn=turn, key=key)
             (step,) = await self._recorder.append(draft)
             self._toolbelt.adopt(CONVERSATION, payload, LABEL)
-        book.add(step.payload["content"], LABEL)
         return recalled_in(step, book)
 
     async def notes(self) -> tuple[Note, ...]:

@@ -35,12 +35,20 @@ class Hold:
     overdue: bool = False
     """The run's deadline has passed."""
     task: "asyncio.Task[None] | None" = None
+    in_graph: bool = False
+    """The graph runs. Only then may the slice be interrupted, but for a loss: what ends a run is not cut off."""
+    interrupt_due: bool = False
+    """To be interrupted as soon as the graph runs."""
+    handing_back: bool = False
+    """The run is being handed back. That proves the claim itself, so a heartbeat that no longer finds it says nothing:
+    it may have been handed back just now."""
     released: bool = False
     """The run was handed back. What the slice still does is telling others of it, and anyone may claim the run."""
 
     def drain(self, why: Drain) -> None:
-        """Stop at the next boundary; the first reason stands, but for a loss, which overrules all."""
-        if why is Drain.LOST or self.control.drain_reason is None:
+        """Stop at the next boundary; the first reason stands, but for a cancellation, and a loss overrules all."""
+        overrules = why is Drain.LOST or (why is Drain.CANCEL and self.draining is not Drain.LOST)
+        if overrules or self.draining is None:
             self.control.request_drain(why)
 
     @property
@@ -56,12 +64,24 @@ class Hold:
         return StopReason.TIME_LIMIT if self.overdue else None
 
     def lose(self) -> None:
-        """The lease is gone: stop now, in the middle of whatever it is."""
-        self.drain(Drain.LOST)
-        self.interrupt()
+        """The lease is gone: stop now, in the middle of whatever it is but the hand-back."""
+        if not (self.handing_back or self.released):
+            self.drain(Drain.LOST)
+            self._cancel()
 
     def interrupt(self) -> None:
-        """Do not wait for the boundary."""
+        """Do not wait for the graph's boundary."""
+        self.interrupt_due = not self.in_graph
+        if self.in_graph:
+            self._cancel()
+
+    def enter_graph(self) -> None:
+        """The graph begins; to be called in the slice's task."""
+        self.in_graph = True
+        if self.interrupt_due:
+            self.interrupt()
+
+    def _cancel(self) -> None:
         if self.task is not None and not self.task.done():
             self.task.cancel()
 

@@ -152,7 +152,7 @@ class WorkerProcess:
         """The hold of a new claim. An earlier slice of the same run that has not handed it back has lost it."""
         before, hold = self._holds.get(fence.run), Hold(fence)
         self._holds[fence.run] = hold
-        if before is not None and not before.released:
+        if before is not None:
             before.lose()
         return hold
 

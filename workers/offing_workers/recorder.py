@@ -122,6 +122,9 @@ class Recorder:
         self._unbooked: dict[CallKey, Booking] = {}
         """What each call used. It is written with the call's own step: with another's, it would be counted again by the
         worker that makes the call anew. What has no step is written at the end."""
+        self._adopted = set[CallKey]()
+        """Those of runs that this one started: without the step that records it, such a run is counted by the next
+        claim."""
         self._unbooked_seconds = 0.0
         self.recollection, self._checkpoints = recollection, checkpoints
         self._waiting: list[StepDraft] = []
@@ -172,6 +175,7 @@ class Recorder:
             mine.turns + spent.turns, mine.tokens + spent.tokens, mine.usd + spent.usd, mine.seconds + spent.seconds
         )
         used = Booking(tokens=spent.tokens, inherited=spent.usd, seconds=spent.seconds)
+        self._adopted.add(key)
         self._note_used(key, used)
 
     def _note_used(self, key: CallKey, used: Booking) -> None:
@@ -327,8 +331,10 @@ class Recorder:
                 self._give_back(doubtful)
 
     def _taken(self, drafts: Sequence[StepDraft]) -> dict[CallKey, Booking]:
-        """What is to be booked with these drafts; once calls are over, all that is left."""
-        keys = set(self._unbooked) if self._calls_over else {d.key for d in drafts if d.key in self._unbooked}
+        """What is to be booked with these drafts; once calls are over, whatever was paid."""
+        keys = {d.key for d in drafts if d.key in self._unbooked}
+        if self._calls_over:
+            keys |= self._unbooked.keys() - self._adopted
         return {key: self._unbooked.pop(key) for key in keys}
 
     def _seconds_taken(self) -> float:

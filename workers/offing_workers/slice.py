@@ -141,6 +141,8 @@ class Slice:
         """
         with bound(run=self._fence.run, tenant=self._fence.tenant):
             while not await self._advanced():
+                if self._hold.interrupt_due and self._hold.draining is Drain.SHUTDOWN:
+                    return  # there is nobody to hand the run to, and no time to wait
                 await asyncio.sleep(RETURN_PAUSE)
                 self._fresh, self._reads_again = False, True
                 self._database = EpochDatabase(self._pool)
@@ -359,9 +361,11 @@ class Slice:
 
     async def _called(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> tuple[Interrupt, ...]:
         """As `_invoke`; however it ends, nothing of the graph calls any more."""
+        self._hold.enter_graph()
         try:
             return await self._invoke(graph, saver, context)
         finally:
+            self._hold.in_graph = False
             self._recorder.end_calls()
 
     async def _invoke(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> tuple[Interrupt, ...]:
@@ -418,10 +422,23 @@ class Slice:
         if why is Drain.CANCEL:
             await self._end(context, saver, graph, RunStatus.CANCELLED, StopReason.CANCELLED)
         elif why is Drain.PAUSE:
-            paused = StepDraft(StepKind.PAUSED, "Paused by a person")
-            await self._let_go(saver, Release(RunStatus.PAUSED, waiting_for="a person to resume it"), paused)
+            await self._pause(saver)
         elif why is not Drain.LOST:
             await self._let_go(saver, Release(RunStatus.QUEUED))
+            await self._wakes.wake(self._fence.run)
+
+    async def _pause(self, saver: FencedSaver) -> None:
+        """Hand the run back until a person resumes it; at once, if that was done or it was cancelled meanwhile."""
+        release = Release(RunStatus.PAUSED, waiting_for="a person to resume it")
+
+        async def decided(connection: Connection, _: list[Step]) -> Release:
+            nonlocal release
+            if not (await runs.wish(connection, self._fence.run)).pause:
+                release = Release(RunStatus.QUEUED)
+            return release
+
+        await self._let_go(saver, decided, StepDraft(StepKind.PAUSED, "Paused by a person"))
+        if release.status is RunStatus.QUEUED:
             await self._wakes.wake(self._fence.run)
 
     async def _interrupted(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
@@ -450,8 +467,12 @@ class Slice:
                 await saver.flush(connection)
             await runs.hand_back(connection, self._fence, release)
 
-        await self._recorder.close(*said, also=with_position)
-        self._hold.released = True
+        self._hold.handing_back = True
+        try:
+            await self._recorder.close(*said, also=with_position)
+            self._hold.released = True
+        finally:
+            self._hold.handing_back = False
 
     async def _end(
         self,

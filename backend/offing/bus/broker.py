@@ -22,6 +22,14 @@ from offing.bus.wake import ADVANCE, QUEUE
 
 _skipped = SkippedMessages(f"queue {QUEUE}")
 
+RENAME_OTHER_TYPE = """
+    local kind = redis.call('TYPE', KEYS[1]).ok
+    if kind == 'list' or kind == 'none' then return false end
+    redis.call('RENAME', KEYS[1], KEYS[2])
+    return kind
+"""
+"""At once: several processes meet the key, and what one of them has put in its place by then must not be renamed."""
+
 log = structlog.get_logger()
 
 
@@ -87,8 +95,7 @@ def rename_wrong_type(client: Redis, error: ResponseError) -> None:
         raise error
     for step in redis.PRIORITY_STEPS:
         key = f"{QUEUE}{Channel.sep}{step}" if step else QUEUE
-        kind = cast(bytes, client.type(key)).decode()
-        if kind not in ("list", "none"):
-            aside = f"{key}:aside:{time.time_ns()}"
-            client.rename(key, aside)
-            log.warning("a key of another type was in the queue's place; it was renamed", type=kind, renamed_to=aside)
+        aside = f"{key}:aside:{time.time_ns()}"
+        if kind := cast(bytes | None, client.eval(RENAME_OTHER_TYPE, 2, key, aside)):
+            found = kind.decode()
+            log.warning("a key of another type was in the queue's place; it was renamed", type=found, renamed_to=aside)

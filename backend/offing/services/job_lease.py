@@ -20,6 +20,8 @@ log = logging.getLogger("offing.job")
 async def kept(database: Database, held: Hold, term: float) -> AsyncGenerator[None]:
     """Keeps the lease while the block runs; when the job is lost, the block is cancelled and Fenced raised.
 
+    The block may release the job before it ends.
+
     `term`: seconds that the lease lasts without a sign of life.
     """
     inside = asyncio.current_task()
@@ -35,8 +37,9 @@ async def kept(database: Database, held: Hold, term: float) -> AsyncGenerator[No
             except Unavailable:
                 log.warning("the database does not answer; job %s goes on meanwhile", held.job)
             except Fenced as error:
-                lost.append(error)
-                inside.cancel()
+                if not await _released(database, held):
+                    lost.append(error)
+                    inside.cancel()
                 return
 
     beating = asyncio.create_task(beat())
@@ -49,3 +52,12 @@ async def kept(database: Database, held: Hold, term: float) -> AsyncGenerator[No
     finally:
         beating.cancel()
         await asyncio.gather(beating, return_exceptions=True)
+
+
+async def _released(database: Database, held: Hold) -> bool:
+    """Without an answer it counts as lost."""
+    try:
+        async with database.transaction(held.tenant) as connection:
+            return await training_jobs.is_released(connection, held)
+    except Unavailable:
+        return False

@@ -117,7 +117,8 @@ ALL_ENDED = """
 
 UNTIL_DEADLINE = "select extract(epoch from deadline_at - clock_timestamp())::float8 from run where id = %s"
 
-WANT_CANCEL = "update run set cancel_mode = %s where id = %s"
+WANT_CANCEL = "update run set cancel_mode = %s, pause_requested = false where id = %s"
+"""An earlier wish to pause it is withdrawn."""
 
 WANT_PAUSE = "update run set pause_requested = %s where id = %s"
 

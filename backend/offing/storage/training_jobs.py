@@ -62,6 +62,9 @@ HOLD = """
      where id = %(job)s and fence = %(fence)s and state = 'running' returning wish
 """
 
+RELEASED = "select 1 from train_job where id = %s and fence = %s and state <> 'running'"
+"""Nobody but who holds a job ends its work, so it was released under this very fence."""
+
 STEP = """
     update train_job
        set step = %(step)s, good_step = %(good_step)s, checkpoint = %(checkpoint)s, phase = %(phase)s,
@@ -300,6 +303,11 @@ async def hold(connection: Connection, held: Hold, term: float, phase: str | Non
     if row is None:
         raise Fenced(f"job {held.job} belongs to another process")
     return row[0]
+
+
+async def is_released(connection: Connection, held: Hold) -> bool:
+    """Whether the job was given back by who held it, and by nobody else taken."""
+    return await (await connection.execute(RELEASED, (held.job, held.fence))).fetchone() is not None
 
 
 async def remember(connection: Connection, held: Hold, term: float, state: Mapping[str, Any]) -> None:

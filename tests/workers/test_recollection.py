@@ -1,0 +1,124 @@
+"""What a claim remembers of its run while branches of the graph read and append side by side."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from offing.core.run import Fence
+from offing.core.step import CallKey, Step, StepDraft, StepKind
+from offing.storage import steps
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Connection, Database
+from offing.storage.steps import Booking
+from offing_workers.recollection import Recollection
+from tests.storage.builders import TERM, claimed
+
+
+class Slow(Database):
+    """A reader's answer comes late: whatever is appended after it was read is not in it."""
+
+    def __init__(self, url: str, *, most: int) -> None:
+        super().__init__(url, most=most)
+        self.read, self.go_on = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def transaction(self, tenant: UUID) -> AsyncGenerator[Connection]:
+        async with super().transaction(tenant) as connection:
+            yield connection
+        self.read.set()
+        await self.go_on.wait()
+
+
+@pytest.fixture
+async def slow(app_url: str) -> AsyncIterator[Slow]:
+    async with Slow(app_url, most=4) as slow:
+        yield slow
+
+
+@pytest.fixture
+async def database(app_url: str) -> AsyncIterator[Database]:
+    async with Database(app_url, most=4) as database:
+        yield database
+
+
+def observation(nth: int) -> StepDraft:
+    passage = {
+        "artefact": str(UUID(int=nth)),
+        "source": str(UUID(int=nth)),
+        "start": 0,
+        "end": 4,
+        "text": f"text {nth}",
+    }
+    payload = {"tool": "search", "content": {"passages": [passage]}}
+    return StepDraft(StepKind.TOOL, f"observation {nth}", payload, key=CallKey(nth, "node", 0))
+
+
+async def appended(database: Database, fence: Fence, draft: StepDraft) -> Step:
+    async with database.transaction(LOCAL_TENANT) as connection:
+        (step,) = await steps.append(connection, fence, TERM, [draft], Booking())
+    return step
+
+
+async def while_read(
+    database: Database, slow: Slow, draft: StepDraft, read: Callable[[Recollection], Awaitable[Any]]
+) -> tuple[Recollection, Any]:
+    """What a branch reads while another appends. One observation is stored before."""
+    fence = (await claimed(database, LOCAL_TENANT)).fence
+    known = await appended(database, fence, observation(1))
+    recollection = Recollection(slow, LOCAL_TENANT, fence.run, last_seq=known.seq, fresh=False)
+    reading = asyncio.ensure_future(read(recollection))
+    await slow.read.wait()
+    recollection.note([await appended(database, fence, draft)])
+    slow.go_on.set()
+    return recollection, await reading
+
+
+async def test_what_is_retrieved_while_the_evidence_is_read_back_is_evidence(database: Database, slow: Slow) -> None:
+    recollection, book = await while_read(database, slow, observation(2), Recollection.evidence)
+    assert [piece.text for piece in book.all().values()] == ["text 1", "text 2"]
+    assert await recollection.evidence() is book
+
+
+async def test_branches_that_ask_for_evidence_at_once_share_one_book(database: Database, slow: Slow) -> None:
+    slow.go_on.set()
+    fence = (await claimed(database, LOCAL_TENANT)).fence
+    recollection = Recollection(slow, LOCAL_TENANT, fence.run, last_seq=1, fresh=False)
+    one, other = await asyncio.gather(recollection.evidence(), recollection.evidence())
+    assert one is other
+
+
+async def test_evidence_is_numbered_in_the_order_of_its_steps(database: Database, slow: Slow) -> None:
+    slow.go_on.set()
+    fence = (await claimed(database, LOCAL_TENANT)).fence
+    recollection = Recollection(slow, LOCAL_TENANT, fence.run, last_seq=1, fresh=True)
+    for nth in (1, 2, 3):
+        recollection.note([await appended(database, fence, observation(nth))])
+    read_back = Recollection(slow, LOCAL_TENANT, fence.run, last_seq=4, fresh=False)
+    assert (await recollection.evidence()).all() == (await read_back.evidence()).all()
+    assert list((await read_back.evidence()).all()) == ["E1", "E2", "E3"]
+
+
+async def test_a_step_that_is_noted_while_its_kind_is_read_is_among_the_last(database: Database, slow: Slow) -> None:
+    async def last(recollection: Recollection) -> tuple[Step, ...]:
+        return await recollection.last_of(StepKind.TOOL, 5)
+
+    recollection, read = await while_read(database, slow, observation(2), last)
+    assert [step.title for step in read] == ["observation 1", "observation 2"]
+    assert await last(recollection) == read
+
+
+async def test_a_message_that_comes_while_messages_are_read_is_not_missed(database: Database, slow: Slow) -> None:
+    fence = (await claimed(database, LOCAL_TENANT)).fence
+    recollection = Recollection(slow, LOCAL_TENANT, fence.run, last_seq=1, fresh=False)
+    reading = asyncio.ensure_future(recollection.messages(0))
+    await slow.read.wait()
+    async with database.transaction(LOCAL_TENANT) as connection:
+        message = StepDraft(StepKind.HUMAN, "look closer", {"text": "look closer"})
+        await steps.append_unowned(connection, fence.run, [message])
+    recollection.note([await appended(database, fence, observation(1))])  # behind the gap that the message left
+    slow.go_on.set()
+    assert [step.title for step in await reading] == ["look closer"]
