@@ -20,6 +20,8 @@ Identity = Literal["same", "namespace", "drop"]
 
 _LAUNCHER = str(Path(__file__).with_name("launch.py"))
 _POLL_SECONDS = 0.02
+_KILLED_SECONDS = 30.0
+"""How long a process that was killed may take to end: the kernel gives back its memory and waits for its disk first."""
 
 # The kernel ties "die with the parent" to the thread that forked, so one thread that lives as long as we do forks all.
 _spawner: ThreadPoolExecutor | None = None
@@ -148,17 +150,20 @@ def processes_in(folder: Path, program: str) -> list[int]:
 
 def stop_orphans(folder: Path, program: str, *, polite: signal.Signals, patience_seconds: float = 2.0) -> int:
     """Waits for processes left behind in `folder` to end, asking first, then by force. The number that were found."""
-    found = processes_in(folder, program)
-    for pid in found:
-        _send(pid, polite)
-    deadline = time.monotonic() + patience_seconds
-    left = found
-    while left and time.monotonic() < deadline:
-        time.sleep(0.05)
-        left = processes_in(folder, program)
-    for pid in left:
-        _send(pid, signal.SIGKILL)
+    left = found = processes_in(folder, program)
+    for number, seconds in ((polite, patience_seconds), (signal.SIGKILL, _KILLED_SECONDS)):
+        for pid in left:
+            _send(pid, number)
+        left = left and _left_after(seconds, folder, program)
     return len(found)
+
+
+def _left_after(seconds: float, folder: Path, program: str) -> list[int]:
+    """Processes that are still in `folder` after so long. Returns as soon as there are none."""
+    deadline = time.monotonic() + seconds
+    while (left := processes_in(folder, program)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
 
 
 def _send(pid: int, number: signal.Signals) -> None:

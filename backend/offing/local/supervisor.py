@@ -142,6 +142,8 @@ class Supervisor:
         """Starts a program again that has ended; on a thread of its own."""
         try:
             with running.lock:
+                if self._given_up.is_set():
+                    return  # perhaps by the thread before this one, after `watch` had looked
                 if not running.child.alive():  # else it was restarted on purpose meanwhile
                     self._start_again(running, asked)
         except Exception as error:  # whatever it is, whoever watches must hear of it, on whichever thread
