@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,11 @@ import pytest
 from offing.services import access
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from tests.ports import free_port
+
+START_SECONDS = 90
+
+pytestmark = pytest.mark.timeout(300)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -24,12 +28,6 @@ def environment(**more: str) -> dict[str, str]:
         "OFFING_GRAPHS": "tests.api.graphs:quiet",
         **more,
     }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
@@ -64,26 +62,25 @@ def test_it_says_when_it_is_ready_and_stops_at_once_with_streams_open(
             [sys.executable, "-m", "offing.api"], env=environment(**more), cwd=tmp_path, stdout=out, stderr=out
         )
     try:
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + START_SECONDS
         while not ready.exists():
             assert child.poll() is None, log.read_text()
             assert time.monotonic() < give_up, log.read_text()
             time.sleep(0.02)
         assert ready.read_text() == str(child.pid)
         base, headers = f"http://localhost:{port}", {"Authorization": f"Bearer {key}"}
-        with httpx.Client(base_url=base, headers=headers, timeout=10) as http:
+        with httpx.Client(base_url=base, headers=headers, timeout=60) as http:
             made = http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})
             assert made.status_code == 201, made.text
             with http.stream("GET", f"/api/v1/runs/{made.json()['id']}/events") as stream:
                 lines = stream.iter_lines()
                 assert next(lines) == "event: run"
-                began = time.monotonic()
                 child.send_signal(signal.SIGTERM)
                 for _ in lines:
                     pass
-        assert child.wait(10) in (0, -signal.SIGTERM), log.read_text()
-        assert time.monotonic() - began < 3
+        assert child.wait(60) in (0, -signal.SIGTERM), log.read_text()
         wrote = log.read_text()
+        assert "timeout graceful shutdown exceeded" not in wrote  # said by uvicorn when it has waited in vain
         assert "Traceback" not in wrote
         assert key not in wrote
     finally:

@@ -7,10 +7,11 @@ import shutil
 import signal
 import socket
 import stat
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 
 from tests.engine.adapters import adapter
 from tests.engine.serving import Served, serving
+from tests.ports import free_port
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 MESSAGES = [{"role": "system", "content": "w0"}, {"role": "user", "content": "w1 w2 w3"}]
@@ -218,17 +220,24 @@ def test_the_socket_is_for_its_owner_alone(served: Served):
     assert stat.S_IMODE(os.stat(served.socket).st_mode) == 0o600
 
 
+def requested(served: Served, body: dict[str, Any]) -> HTTPConnection:
+    """A connection of its own, on which a whole request was sent."""
+    connection = HTTPConnection("engine")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.settimeout(60)
+    connection.sock.connect(str(served.socket))
+    connection.request("POST", CHAT, json.dumps(body), {"content-type": "application/json"})
+    return connection
+
+
 def test_sigterm_lets_requests_finish_and_takes_no_more(policies: dict[str, Path]):
     with serving({"bytes@1": policies["bytes@1"]}) as engine:
-        asked = asking(model="bytes@1", max_tokens=300)
-        long: list[httpx.Response] = []
-        thread = threading.Thread(target=lambda: long.append(engine.client.post(CHAT, json=asked)))
-        thread.start()
-        time.sleep(0.3)
-        os.kill(engine.pid, signal.SIGTERM)
-        thread.join()
-        assert long[0].status_code == 200
-        assert long[0].json()["choices"][0]["token_ids"]
+        with closing(requested(engine, asking(model="bytes@1", max_tokens=300))) as long:
+            assert engine.client.get("/health").status_code == 200  # it has read what was sent before
+            os.kill(engine.pid, signal.SIGTERM)
+            answer = long.getresponse()
+            assert answer.status == 200
+            assert json.loads(answer.read())["choices"][0]["token_ids"]
         deadline = time.monotonic() + 20
         while engine.socket.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -243,10 +252,7 @@ def test_a_port_wants_the_bearer_token(policies: dict[str, Path], monkeypatch: p
         serve(Serving({}, None, port=0))
     with pytest.raises(InvalidInput, match="--host"):
         serve(Serving({}, None, host="0.0.0.0", port=0, token="t"))
-    free = socket.socket()
-    free.bind(("127.0.0.1", 0))
-    port = free.getsockname()[1]
-    free.close()
+    port = free_port()
     monkeypatch.setenv("OFFING_ENGINE_KEY", "a secret")
     with serving({"words@1": policies["words@1"]}, port=port) as engine:
         assert engine.client.get("/health").status_code == 200

@@ -135,7 +135,7 @@ def test_no_server_outlives_a_killed_supervisor(home: Path) -> None:
         connection = psycopg.connect(holder.owner_url)
         assert {"postgres", "valkey-server"} <= set(holder.each(lambda p: p.name()))
         holder.process.kill()
-        assert eventually(lambda: not servers_of(home), seconds=2.0)
+        assert eventually(lambda: not servers_of(home))
         connection.close()
 
 

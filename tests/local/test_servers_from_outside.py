@@ -1,9 +1,7 @@
 """Debian's Postgres and Redis, run by somebody else on TCP with passwords, take the place of the embedded ones."""
 
 import os
-import random
 import shutil
-import socket
 import stat
 import subprocess
 import tempfile
@@ -22,6 +20,7 @@ from offing.resources import migrations_dir
 from offing.settings import Settings
 from offing.storage.migrate import migrate
 from tests.local.processes import NOBODY, as_nobody, eventually, servers_of
+from tests.ports import free_port
 from tests.programs import unavailable
 
 PASSWORD = "p@ss/word"
@@ -46,15 +45,6 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
         yield Outside(database_url, redis_url)
 
 
-def _free_port() -> int:
-    """Below the ephemeral range, where a client polling it could draw the same number and meet itself."""
-    for port in random.Random(os.getpid()).sample(range(20000, 32000), 50):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
-    raise AssertionError("no free port among fifty")
-
-
 @contextmanager
 def _postgres() -> Generator[str]:
     found = sorted(Path(os.environ.get("POSTGRES_FOLDER", "/usr/lib/postgresql")).glob("*/bin"))
@@ -65,7 +55,7 @@ def _postgres() -> Generator[str]:
     if os.geteuid() == 0:
         for path in (data, data / "password"):
             os.chown(path, NOBODY, NOBODY)
-    port, binaries = _free_port(), found[-1]
+    port, binaries = free_port(), found[-1]
     cluster = data / "cluster"
     made_by = ["-D", cluster, "-U", "operator", "--auth=scram-sha-256", f"--pwfile={data / 'password'}"]
     like_debian = ["--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
@@ -94,7 +84,7 @@ def _redis(folder: Path) -> Generator[str]:
     program = shutil.which("redis-server")
     if program is None:
         unavailable("Debian's redis-server is not installed")
-    port = _free_port()
+    port = free_port()
     options = ["--port", str(port), "--bind", "127.0.0.1", "--requirepass", "secret", "--save", "", "--dir", folder]
     server = subprocess.Popen([str(program), *options], stdout=subprocess.DEVNULL)
     url = f"redis://:secret@127.0.0.1:{port}/0"

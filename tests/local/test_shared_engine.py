@@ -22,6 +22,7 @@ from offing.world.compact import VOCABULARY
 from tests.engine.serving import tiny_policy
 from tests.local.processes import eventually, holding
 from tests.local.test_up import end, start
+from tests.processes import alive
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -115,7 +116,7 @@ def engines(home: Path) -> list[psutil.Process]:
             ours = "engine" in line and "serve" in line and str(home) in process.environ().get("OFFING_POLICIES", "")
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-        if ours and process.status() != psutil.STATUS_ZOMBIE:
+        if ours and alive(process):
             found.append(process)
     return found
 

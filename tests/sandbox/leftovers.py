@@ -3,8 +3,11 @@
 import asyncio
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 import psutil
+
+from tests.processes import alive
 
 
 async def all_gone(seen: Iterable[psutil.Process]) -> None:
@@ -15,9 +18,10 @@ async def all_gone(seen: Iterable[psutil.Process]) -> None:
         await asyncio.sleep(0.02)
 
 
-def alive(process: psutil.Process) -> bool:
-    """One that ended and that nobody has asked about yet is not."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+def living(pids: Iterable[int]) -> list[psutil.Process]:
+    """Those that have not ended meanwhile."""
+    found: list[psutil.Process] = []
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(pid))
+    return [process for process in found if alive(process)]

@@ -6,7 +6,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 import wasmtime
 
@@ -14,7 +13,7 @@ from offing.sandbox.drivers.bubblewrap import Bubblewrap
 from offing.sandbox.drivers.wasi import Wasi
 from offing.sandbox.sandbox import CannotRun, Code, File, Killed, Limits, Sandbox
 from offing.sandbox.watching import descendants
-from tests.sandbox.leftovers import all_gone
+from tests.sandbox.leftovers import all_gone, living
 
 LIMITS = Limits(seconds=30, text=1000, file=1 << 20, files=2, total=4 << 20)
 
@@ -64,9 +63,8 @@ async def test_each_run_begins_anew(sandbox: Sandbox) -> None:
 async def test_a_run_that_is_cancelled_ends_all_that_it_started(sandbox: Sandbox) -> None:
     before = set(descendants(os.getpid()))
     running = asyncio.create_task(sandbox.run(Code("import time; time.sleep(600)")))
-    while not (started := set(descendants(os.getpid())) - before):
+    while not (processes := living(set(descendants(os.getpid())) - before)):
         await asyncio.wait({running}, timeout=0.02)
-    processes = [psutil.Process(pid) for pid in started]
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

@@ -5,7 +5,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,12 @@ from safetensors.numpy import load_file
 from offing.core.rows import TrainRow
 from offing_trainer.learner.local import open_learner
 from offing_trainer.learner.settings import Settings
+from tests.ports import free_port
 
 STEPS = "3"
+
+SECONDS = 110
+"""For one process to train."""
 
 
 def launched(work: Path, policy: Path, ranks: int, port: int, *told: str) -> dict[str, Any]:
@@ -33,22 +36,22 @@ def launched(work: Path, policy: Path, ranks: int, port: int, *told: str) -> dic
         )
         for n in range(ranks)
     ]
-    errors = [process.communicate(timeout=110)[1] for process in started]
+    errors = [process.communicate(timeout=SECONDS)[1] for process in started]
     assert [process.returncode for process in started] == [0] * ranks, errors[0][-3000:]
     return orjson.loads((work / "result.json").read_bytes())
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(5 * SECONDS)
 @pytest.mark.parametrize("told", [(), ("sharded=true",), ('kind="lora"',)], ids=["whole", "sharded", "adapters"])
 def test_two_processes_train_as_one(
     tmp_path: Path,
     policy_folder: Path,
     sampled_rows: list[TrainRow],
-    free_tcp_port_factory: Callable[[], int],
     told: tuple[str, ...],
 ):
     alone = launched(tmp_path / "alone", policy_folder, 1, 0, *(one for one in told if one != "sharded=true"))
-    both = launched(tmp_path / "both", policy_folder, 2, free_tcp_port_factory(), *told)
+    both = launched(tmp_path / "both", policy_folder, 2, free_port(), *told)
     assert (alone["processes"], both["processes"]) == (1, 2)
     assert both["losses"] == pytest.approx(alone["losses"], rel=1e-5)
     assert len(set(alone["losses"])) == int(STEPS)
