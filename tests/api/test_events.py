@@ -4,6 +4,7 @@
 import asyncio
 import random
 import socket
+import time
 from collections.abc import Callable
 from uuid import UUID, uuid4
 
@@ -16,6 +17,15 @@ from offing.core.step import StepDraft, StepKind
 from offing.storage.steps import Booking
 from tests.api.conftest import Api
 from tests.api.sse import following
+
+
+@pytest.fixture
+def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watcher learns from notices alone, unless a test says how often it looks; none is given up for slowness."""
+    monkeypatch.setattr("offing.bus.live.PUBLISH_SECONDS", 30)
+    monkeypatch.setattr("offing.bus.live.TICK_CONNECTED", 3600)
+    for name in ("STATE_SECONDS", "BEAT_SECONDS"):
+        monkeypatch.setattr(feed, name, 3600)
 
 
 async def test_a_stream_tells_the_state_then_every_step_then_the_end_and_closes(api: Api) -> None:
@@ -39,7 +49,7 @@ async def test_a_stream_tells_the_state_then_every_step_then_the_end_and_closes(
     assert stream.named("run")[-1].data["marks"] == "nnnnn"
 
 
-async def test_a_step_reaches_a_watcher_within_milliseconds(api: Api) -> None:
+async def test_a_step_reaches_a_watcher_long_before_it_would_look(api: Api) -> None:
     run = await api.submit()
     fence = await api.hands.claim(run)
     waits: list[float] = []
@@ -52,7 +62,7 @@ async def test_a_step_reaches_a_watcher_within_milliseconds(api: Api) -> None:
             await api.hands.live.steps(api.tenant, run, [step])
             await stream.until(lambda s, seq=step.seq: s.seqs[-1] == seq)
             waits.append(loop.time() - began)
-    assert sorted(waits)[5] < 0.05, waits
+    assert sorted(waits)[5] < 1, waits  # a look without notice comes after five seconds
 
 
 async def test_a_reconnecting_client_goes_on_after_its_last_id(api: Api) -> None:
@@ -82,6 +92,7 @@ async def test_a_place_that_is_none_is_refused_before_the_stream_begins(api: Api
     assert (await api.http.get("/api/v1/events", params={"cursor": f"{run}:0,{uuid4()}:0"})).status_code == 404
 
 
+@pytest.mark.usefixtures("nobody_looks")
 async def test_what_was_never_announced_is_found_when_the_next_step_is(api: Api) -> None:
     run = await api.submit()
     fence = await api.hands.claim(run)
@@ -89,7 +100,7 @@ async def test_what_was_never_announced_is_found_when_the_next_step_is(api: Api)
         await stream.until(lambda s: s.seqs == [1])
         await api.hands.notes(fence, ["lost", "lost too"], tell=False)
         await api.hands.notes(fence, ["told"])
-        await stream.until(lambda s: len(s.seqs) == 4, seconds=1)
+        await stream.until(lambda s: len(s.seqs) == 4, seconds=30)
         told = await api.hands.notes(fence, ["told twice"])
         await api.hands.live.steps(api.tenant, run, told)
         await api.hands.notes(fence, ["last"])
@@ -97,28 +108,31 @@ async def test_what_was_never_announced_is_found_when_the_next_step_is(api: Api)
     assert stream.seqs == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.usefixtures("nobody_looks")
 async def test_without_any_notice_a_watcher_still_learns_everything(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("offing.bus.live.TICK_CONNECTED", 0.3)
+    monkeypatch.setattr(feed, "STATE_SECONDS", 0.3)
     run = await api.submit()
     fence = await api.hands.claim(run)
     async with following(api.http, f"/api/v1/runs/{run}/events") as stream:
         await stream.until(lambda s: s.seqs == [1])
         await api.hands.notes(fence, ["silent"], tell=False)
-        await stream.until(lambda s: s.seqs == [1, 2], seconds=3)
+        await stream.until(lambda s: s.seqs == [1, 2], seconds=30)
         await api.hands.end(fence, RunStatus.FAILED, tell=False)
-        await stream.until(lambda s: s.closed, seconds=3)
+        await stream.until(lambda s: s.closed, seconds=30)
     assert stream.seen[-1].name == "end"
 
 
 async def test_spending_is_told_but_at_most_once_a_second(api: Api) -> None:
     run = await api.submit()
     fence = await api.hands.claim(run)
+    began = time.monotonic()
     async with following(api.http, f"/api/v1/runs/{run}/events") as stream:
         await stream.until(lambda s: s.seqs == [1])
         for n in range(20):
             await api.hands.append(fence, StepDraft(StepKind.NOTE, f"n{n}"), spent=Booking(tokens=10))
-        await stream.until(lambda s: s.named("run")[-1].data["spent"]["tokens"] == 200, seconds=5)
-        assert len(stream.named("run")) <= 3
+        await stream.until(lambda s: s.named("run")[-1].data["spent"]["tokens"] == 200, seconds=30)
+        assert len(stream.named("run")) <= 2 + (time.monotonic() - began) // feed.STATE_SECONDS
 
 
 async def test_what_a_run_does_comes_live_and_without_id(api: Api) -> None:
@@ -201,12 +215,13 @@ async def _until(wanted: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.usefixtures("nobody_looks")
 async def test_a_stream_ends_when_the_server_stops(api: Api) -> None:
     run = await api.submit()
     async with following(api.http, f"/api/v1/runs/{run}/events") as stream:
         await stream.until(lambda s: s.seqs == [1])
         api.app.state.parts.live.wind_up()
-        await stream.until(lambda s: s.closed, seconds=2)
+        await stream.until(lambda s: s.closed, seconds=30)
 
 
 async def _busy(api: Api, fence: Fence, steps: int, pace: random.Random) -> None:

@@ -20,6 +20,14 @@ from offing.core.step import Step, StepKind
 
 TENANT, RUN = new_id(), new_id()
 
+PATIENCE = 30.0
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No publisher gives up for slowness, and nobody goes on before he is subscribed."""
+    monkeypatch.setattr(live, "PUBLISH_SECONDS", PATIENCE)
+
 
 def a_step(seq: int) -> Step:
     return Step(
@@ -43,7 +51,7 @@ class Valkey:
     def start(self) -> None:
         argv = [self.program, "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no"]
         self.child = subprocess.Popen([*map(str, argv)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        give_up = time.monotonic() + 10
+        give_up = time.monotonic() + PATIENCE
         while not self.socket.exists():
             assert time.monotonic() < give_up
             time.sleep(0.01)
@@ -70,8 +78,8 @@ async def valkey(tmp_path: Path) -> AsyncIterator[Valkey]:
     server.kill()
 
 
-async def until(follower: Follower, wanted: Callable[[Notice], bool], seconds: float = 5) -> Notice:
-    async with asyncio.timeout(seconds):
+async def until(follower: Follower, wanted: Callable[[Notice], bool]) -> Notice:
+    async with asyncio.timeout(PATIENCE):
         async for notice in follower:
             if wanted(notice):
                 return notice
@@ -167,42 +175,52 @@ async def test_what_a_run_does_is_unknown_where_a_key_has_another_type(redis_url
         await bus._redis.delete(key)  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_followers_survive_the_death_of_redis_and_hear_again_from_the_next_one(valkey: Valkey) -> None:
+async def said_until_heard(bus: LiveBus, follower: Follower, seq: int) -> NewSteps:
+    """Publishes a step again and again: at first publishing may rest, or a subscription may be on its way."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            await bus.steps(TENANT, RUN, [a_step(seq)])
+            if isinstance(heard := await follower.next(0.2), NewSteps):
+                return heard
+
+
+async def test_followers_survive_the_death_of_redis_and_hear_again_from_the_next_one(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "TICK_CONNECTED", 3600)
     async with LiveBus(valkey.url) as bus, bus.follow(TENANT, [RUN]) as follower:
         await bus.steps(TENANT, RUN, [a_step(1)])
         await until(follower, lambda n: isinstance(n, NewSteps))
         valkey.kill()
-        await until(follower, lambda n: isinstance(n, Look), seconds=1)
+        await until(follower, lambda n: isinstance(n, Look))
         began = time.monotonic()
         await bus.steps(TENANT, RUN, [a_step(2)])
-        assert time.monotonic() - began < 0.45
-        began = time.monotonic()
-        await anext(follower)
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < PATIENCE / 2
+        async with asyncio.timeout(PATIENCE):
+            await anext(follower)
         assert (bus.connected, bus.faults > 0) == (False, True)
         valkey.start()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not bus.connected:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-        await asyncio.sleep(live.REST_SECONDS)
-        await bus.steps(TENANT, RUN, [a_step(3)])
-        heard = await until(follower, lambda n: isinstance(n, NewSteps))
-        assert isinstance(heard, NewSteps)
-        assert heard.steps[0].seq == 3
+        assert (await said_until_heard(bus, follower, 3)).steps[0].seq == 3
 
 
-async def test_a_redis_that_hangs_costs_a_publisher_half_a_second_and_then_nothing(valkey: Valkey) -> None:
+async def test_a_redis_that_hangs_costs_a_publisher_one_wait_and_then_nothing(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "PUBLISH_SECONDS", 2.0)
+    monkeypatch.setattr(live, "REST_AFTER_TIMEOUT", 3600)
     async with LiveBus(valkey.url) as bus:
         await bus.steps(TENANT, RUN, [a_step(1)])
+        assert bus.faults == 0
         valkey.signal(signal.SIGSTOP)
-        began = time.monotonic()
-        await bus.steps(TENANT, RUN, [a_step(2)])
-        assert time.monotonic() - began < 0.9
-        began = time.monotonic()
+        async with asyncio.timeout(PATIENCE):
+            await bus.steps(TENANT, RUN, [a_step(2)])
         for n in range(100):
             await bus.steps(TENANT, RUN, [a_step(n)])
             assert await bus.now(TENANT, RUN) is None
-        assert time.monotonic() - began < 0.45
+        assert bus.faults == 1
         valkey.signal(signal.SIGCONT)
 
 
@@ -229,7 +247,7 @@ async def test_who_leaves_and_comes_back_is_subscribed_again(redis_url: str) -> 
         for n in range(5):
             async with bus.follow(TENANT, [RUN]) as follower:
                 await bus.steps(TENANT, RUN, [a_step(n)])
-                heard = await until(follower, lambda n: isinstance(n, NewSteps), seconds=1)
+                heard = await until(follower, lambda n: isinstance(n, NewSteps))
                 assert isinstance(heard, NewSteps)
                 assert heard.steps[0].seq == n
         assert bus.followers == 0

@@ -29,6 +29,9 @@ from tests.storage.rollouts import Collected
 
 FRONTEND = Path(__file__).parents[2] / "frontend"
 
+SECONDS = 300
+"""For the client code to make all of its calls."""
+
 CALL = re.compile(r'\bapi\.(GET|POST|PUT|PATCH|DELETE)\(\s*"(/api/v1/[^"]+)"')
 
 WRITTEN = {
@@ -114,6 +117,7 @@ async def stored(api: Api, owner_url: str, folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.timeout(2 * SECONDS)
 async def test_every_call_of_the_web_ui_is_one_that_the_api_knows(
     watched: Api, exchanges: list[Exchange], owner_url: str, tmp_path: Path
 ) -> None:
@@ -123,7 +127,7 @@ async def test_every_call_of_the_web_ui_is_one_that_the_api_knows(
     environment = os.environ | {"OFFING_CONTRACT": orjson.dumps({"url": watched.base, "link": link, **known}).decode()}
     done = await asyncio.to_thread(
         subprocess.run, ["npx", "--no-install", "vitest", "run", "--config", "contract/vitest.config.ts"],
-        cwd=FRONTEND, env=environment, capture_output=True, text=True, timeout=300, check=False,
+        cwd=FRONTEND, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     contract = Contract(orjson.loads((FRONTEND / "openapi.json").read_bytes()))
     faults = [fault for exchange in exchanges for fault in contract.faults(exchange)]

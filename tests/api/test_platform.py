@@ -188,7 +188,7 @@ async def test_an_api_without_redis_still_submits_reads_and_follows(settings: Se
         made = await http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})
         assert made.status_code == 201
         async with following(http, f"/api/v1/runs/{made.json()['id']}/events") as stream:
-            await stream.until(lambda s: s.seqs == [1], seconds=5)
+            await stream.until(lambda s: s.seqs == [1], seconds=30)
             await http.post(f"/api/v1/runs/{made.json()['id']}/cancel")
-            await stream.until(lambda s: s.closed, seconds=5)
+            await stream.until(lambda s: s.closed, seconds=30)
         assert stream.seqs == [1, 2]

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
-from tests.e2e.conftest import Offing
+import pytest
+
+from tests.e2e.conftest import PATIENCE, Offing
+
+pytestmark = pytest.mark.timeout(5 * PATIENCE)
 
 
 def test_ask_answers_from_a_folder_and_every_citation_stands_in_its_document(offing: Offing, documents: Path) -> None:

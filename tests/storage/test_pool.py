@@ -22,7 +22,7 @@ async def test_who_stands_still_inside_a_transaction_loses_its_locks_and_is_told
     async with Database(app_url, most=2, stall_seconds=0.2) as database:
         with pytest.raises(Unavailable):
             await stand_still(database)
-        with psycopg.connect(owner_url, autocommit=True, options="-c lock_timeout=500") as owner:
+        with psycopg.connect(owner_url, autocommit=True, options="-c lock_timeout=20000") as owner:
             owner.execute("update app.tenant set daily_spend_usd = null")
 
 

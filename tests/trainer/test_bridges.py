@@ -270,6 +270,11 @@ def trl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module.__name__, module)
 
 
+def when_it_has_ended(worker: StoredWorker) -> None:
+    """Wait for the worker's own thread."""
+    worker._thread.join(60)  # pyright: ignore[reportPrivateUsage]
+
+
 @pytest.mark.usefixtures("trl")
 def test_a_rollout_worker_gives_whole_optimiser_steps_and_then_says_that_there_are_no_more(tmp_path: Path) -> None:
     step = handed(a_config(learner={"minibatches": 2}), [rewarded([1.0, 0.0, 0.0])])
@@ -279,7 +284,7 @@ def test_a_rollout_worker_gives_whole_optimiser_steps_and_then_says_that_there_a
     worker.update_model_version(1)
     worker.start()
     worker.update_model_version(2)  # training goes on while it reads
-    samples: list[Any] = [worker.rollout_buffer.get(timeout=10) for _ in range(9)]
+    samples: list[Any] = [worker.rollout_buffer.get(timeout=60) for _ in range(9)]
     weighing = [bool(sample.advantage.token.any()) for sample in samples]
     assert worker.optimiser_steps() == 2
     assert sum(weighing[:6]) == sum(weighing) == 3
@@ -288,6 +293,7 @@ def test_a_rollout_worker_gives_whole_optimiser_steps_and_then_says_that_there_a
     first, row = samples[0], step.rows_of(0)[0]
     np.testing.assert_array_equal(first.input_ids, row.token_ids)
     np.testing.assert_allclose(first.advantage.token, row.advantages * row.weights)
+    when_it_has_ended(worker)
     with pytest.raises(RuntimeError, match="set max_steps to 2"):
         worker.check_health(300)
     worker.stop()
@@ -298,9 +304,10 @@ def test_a_worker_whose_step_is_too_large_or_late_is_not_well(tmp_path: Path) ->
     write_step(step_file(tmp_path, 1), handed(a_config(), [rewarded([1.0, 0.0, 0.0])]))
     large = StoredWorker(tmp_path, rows_per_step=2)
     large.start()
-    large.stop()
+    when_it_has_ended(large)
     with pytest.raises(RuntimeError, match="has 3 rows"):
         large.check_health(300)
+    large.stop()
     late = StoredWorker(tmp_path / "nothing", rows_per_step=2, follow=True)
     late.start()
     with pytest.raises(RuntimeError, match="no step came"):

@@ -14,6 +14,10 @@ from offing.services.training import SeenJob
 from offing.storage.migrate import LOCAL_TENANT
 from tests.trainer.jobs import Bench
 
+JOB_SECONDS, STOP_SECONDS = 100, 30
+
+pytestmark = pytest.mark.timeout(2 * (JOB_SECONDS + STOP_SECONDS))
+
 
 async def over(bench: Bench, job: UUID) -> SeenJob:
     """The job, when it neither waits nor runs any more."""
@@ -37,11 +41,11 @@ async def test_a_queued_job_is_run_and_a_stopped_process_gives_its_job_back(
         sys.executable, "-m", "offing.cli", "trainer", env={**env, "OFFING_READY_FILE": str(ready)}
     )
     try:
-        async with asyncio.timeout(100):
+        async with asyncio.timeout(JOB_SECONDS):
             seen = await over(bench, job.id)
     finally:
         process.send_signal(signal.SIGTERM)
-        code = await asyncio.wait_for(process.wait(), 30)
+        code = await asyncio.wait_for(process.wait(), STOP_SECONDS)
     assert ready.read_text() == str(process.pid)
     assert (seen.job.state, seen.job.error, code) == ("done", "", 0)
     assert (await training.one(bench.database, LOCAL_TENANT, job.id)).ledger == {"kept": 6}

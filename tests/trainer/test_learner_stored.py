@@ -33,6 +33,8 @@ from tests.trainer.sampled import rollouts, served
 
 HOW = Settings(tokens_per_microbatch=1, learning_rate=1e-2, threads=1, device="cpu")
 
+pytestmark = pytest.mark.timeout(600)
+
 
 def process(*args: str) -> subprocess.CompletedProcess[str]:
     quiet = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}

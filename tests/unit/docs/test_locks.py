@@ -20,6 +20,8 @@ from packaging.requirements import Requirement
 from tests.unit.docs import tiny_wheel
 from tests.unit.docs.reading import ROOT, tracked
 
+pytestmark = pytest.mark.timeout(300)
+
 PYTHON_LOCKS = sorted(ROOT.glob("requirements*.lock"))
 
 

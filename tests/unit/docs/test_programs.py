@@ -10,6 +10,8 @@ import pytest
 
 from tests.unit.docs.reading import ROOT
 
+pytestmark = pytest.mark.timeout(300)
+
 ALL = ("chromium", "bubblewrap", "redis-server", "postgresql")
 
 

@@ -1,7 +1,7 @@
 """The engines that need no provider: the seam itself, extractive and scripted."""
 
-import asyncio
 import threading
+import time
 from dataclasses import replace
 from decimal import Decimal
 from itertools import count
@@ -136,8 +136,7 @@ async def test_a_scripted_answer_is_held_to_the_role_s_type() -> None:
 
 async def test_thousands_of_calls_are_cheap() -> None:
     engine, asked = ScriptedEngine(), request(scripted())
-    loop = asyncio.get_running_loop()
-    started = loop.time()
+    started = time.thread_time()
     for _ in range(2000):
         await answered(engine, asked)
-    assert loop.time() - started < 2
+    assert time.thread_time() - started < 2
