@@ -89,13 +89,18 @@ async def test_a_job_that_another_process_has_claimed_is_lost_also_once_it_was_r
 ) -> None:
     job = await a_job(pool)
     hold = await held(pool, job.id)
-    with pytest.raises(Fenced):
+
+    async def work() -> None:
         async with kept(pool, hold, QUICK_TERM):
             lapse(owner_url, job.id)
-            assert (other := await training_jobs.claim(pool, job.id, "other", 0)) is not None
+            other = await training_jobs.claim(pool, job.id, "other", 0)
+            assert other is not None
             async with pool.transaction(hold.tenant) as connection:
                 await training_jobs.release(connection, other, "done")
             await asyncio.sleep(30)
+
+    with pytest.raises(Fenced):
+        await work()
 
 
 async def test_a_step_is_committed_whole_and_a_rollout_decided_on_twice_undoes_it(

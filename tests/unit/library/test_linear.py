@@ -23,7 +23,7 @@ MOST_SIZE = 200_000
 MOST_RATIO = 8.0
 
 TRIED_AGAIN = (1, 2, 4, 8)
-"""Times the sizes, after a ratio above it. A small document alone may fit a processor's cache, and so seem too quick."""
+"""Times the sizes, after a ratio above it. A small document may fit a processor's cache, and so seem too quick."""
 
 Made = Callable[[int], bytes]
 
