@@ -4,7 +4,7 @@ import { act, fireEvent, screen, waitFor, within } from "@testing-library/react"
 import { HttpResponse, http } from "msw";
 import { expect, test, vi } from "vitest";
 import { makeQueryClient } from "@/app/providers";
-import { aJob, aReport, aRun, aVersion, JOB_ID, RUN_ID } from "@/testing/builders";
+import { aJob, aReport, aRun, aStep, aVersion, JOB_ID, RUN_ID } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
 import { at, problem, server } from "@/testing/server";
 
@@ -38,9 +38,16 @@ test("sources of a report that could not be fetched are not none", async () => {
 test("steps that could not be fetched say why above their rows, and are asked for again", async () => {
   server.use(http.get(at("/runs/:id"), () => HttpResponse.json(aRun({ last_seq: 3, marks: "nps" }))));
   refuses("/runs/:id/steps");
-  renderPage(`${ADDRESS}?tab=timeline`);
+  const { user } = renderPage(`${ADDRESS}?tab=timeline`);
   const panel = within(await screen.findByRole("tabpanel"));
   expect((await panel.findAllByText("No answer for /runs/:id/steps"))[0]).toBeVisible();
+  server.use(
+    http.get(at("/runs/:id/steps"), () =>
+      HttpResponse.json({ items: [aStep(1, { title: "Read what was said" })], next: null }),
+    ),
+  );
+  await user.click(panel.getByRole("button", { name: "Try again" }));
+  expect(await panel.findByText("Read what was said")).toBeVisible();
 });
 
 test("evaluations that could not be fetched are not read as none", async () => {

@@ -29,8 +29,8 @@ function added(collection: string, from: number, count: number) {
   }));
 }
 
-/** A library that keeps the second upload and those after it waiting until it is opened; `asked` counts their files. */
-function slowLibrary() {
+/** A library that keeps uploads waiting until it is opened, all but the first; `asked` counts their files. */
+function slowLibrary(waits: (nth: number) => boolean = (nth) => nth > 1) {
   const asked: number[] = [];
   let open: () => void = () => undefined;
   const opened = new Promise<void>((resolve) => {
@@ -42,7 +42,7 @@ function slowLibrary() {
       const count = form.getAll("files").length;
       const from = asked.reduce((sum, one) => sum + one, 0);
       asked.push(count);
-      if (asked.length > 1) await opened;
+      if (waits(asked.length)) await opened;
       return HttpResponse.json({ files: added(String(form.get("collection") ?? ""), from, count) });
     }),
   );
@@ -101,6 +101,18 @@ test("files that a reload kept from being sent are counted, and adding the folde
 });
 
 test("of two uploads side by side, the end of one does not end the other", async () => {
+  const { asked, open } = slowLibrary((nth) => nth === 2);
+  const { user } = renderPage("/");
+  await user.upload(await screen.findByLabelText("Add a folder"), folderOf(20));
+  await waitFor(() => expect(asked).toHaveLength(2));
+  await user.upload(screen.getByLabelText("Add files"), [new File(["b"], "100.md")]);
+  await waitFor(() => expect(asked).toEqual([16, 4, 1]));
+  expect(await screen.findByText(/Reading 21 documents: 17 done/)).toBeVisible();
+  open();
+  expect(await screen.findByText("21 documents ready")).toBeVisible();
+});
+
+test("a folder in which nothing can be read does not end the upload before it", async () => {
   const { asked, open } = slowLibrary();
   const { user } = renderPage("/");
   await user.upload(await screen.findByLabelText("Add a folder"), folderOf(20));
