@@ -224,6 +224,16 @@ async def test_a_stream_ends_when_the_server_stops(api: Api) -> None:
         await stream.until(lambda s: s.closed, seconds=30)
 
 
+@pytest.mark.usefixtures("nobody_looks")
+async def test_whoever_waits_for_a_run_is_answered_when_the_server_stops(api: Api) -> None:
+    run, live = await api.submit(), api.app.state.parts.live
+    waiting = asyncio.create_task(api.http.get(f"/api/v1/runs/{run}/wait", params={"timeout": 300}))
+    await _until(lambda: live.followers == 1)
+    live.wind_up()
+    answer = await asyncio.wait_for(waiting, 30)
+    assert (answer.status_code, answer.json()["status"]) == (200, "queued")
+
+
 async def _busy(api: Api, fence: Fence, steps: int, pace: random.Random) -> None:
     for n in range(steps):
         await api.hands.notes(fence, [f"step {n}"] * pace.randint(1, 3))

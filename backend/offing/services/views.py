@@ -100,7 +100,7 @@ async def live_of(bus: LiveBus, tenant: UUID, shown: ShownRun, lease_seconds: fl
 async def wait_for_end(database: Database, bus: LiveBus, tenant: UUID, run: UUID, seconds: float) -> bool:
     """Whether the run ended within `seconds`. Follows the bus; looks itself only when something may have been missed.
 
-    Raises NotFound.
+    A process that stops waits no longer. Raises NotFound.
     """
     until = time.monotonic() + seconds
     async with bus.follow(tenant, [run]) as notices:
@@ -109,6 +109,8 @@ async def wait_for_end(database: Database, bus: LiveBus, tenant: UUID, run: UUID
                 status = await views.status(connection, run)
             if status in TERMINAL:
                 return True
+            if bus.closing:
+                return False
             while (left := until - time.monotonic()) > 0 and not may_have_ended(await notices.next(left)):
                 pass
             if left <= 0:
