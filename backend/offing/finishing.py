@@ -8,22 +8,17 @@ T = TypeVar("T")
 
 
 async def finished(work: Coroutine[Any, Any, T]) -> T:
-    """Finish `work` even when the caller is cancelled meanwhile; the cancellation then goes on, its cause an error."""
-    task = asyncio.ensure_future(work)
-    if (cancelled := await over(task)) is None:
-        return task.result()
-    raise cancelled from None if task.cancelled() else task.exception()
-
-
-async def over(task: asyncio.Future[Any]) -> asyncio.CancelledError | None:
-    """Wait until `task` is over, however often the caller is cancelled meanwhile. The first cancellation; None: none.
+    """Finish `work` however often the caller is cancelled meanwhile; the first cancellation then goes on, its cause an
+    error.
 
     A graph's runner cancels a branch twice: beside the branch that failed, and when it leaves.
     """
-    cancelled: asyncio.CancelledError | None = None
+    task, cancelled = asyncio.ensure_future(work), None
     while not task.done():
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancelled = cancelled or error
-    return cancelled
+    if cancelled is None:
+        return task.result()
+    raise cancelled from None if task.cancelled() else task.exception()

@@ -161,6 +161,20 @@ async def test_a_deadline_that_has_passed_sends_nothing() -> None:
     assert server.requests == []
 
 
+async def test_a_call_that_waited_for_its_reservation_past_the_deadline_is_not_made() -> None:
+    class Late(Ledger):
+        async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
+            time.now += 0.5
+            return await super().reserve(tokens, usd)
+
+    meter, time = Late(), Time()
+    async with WireServer(scripted(OK)) as server:
+        failure = await failed(litellm_engine(time), request(choice(server.url), meter=meter, deadline=0.3))
+    assert (failure.kind, failure.stop) == (FailureKind.OUT_OF_BUDGET, "time_limit")
+    assert server.requests == []
+    assert (meter.open, meter.booked) == (False, [Usage()])
+
+
 async def test_an_attempt_is_broken_off_at_the_deadline() -> None:
     loop = asyncio.get_running_loop()
     async with WireServer(scripted(Slow(OK, 60))) as server:
@@ -184,16 +198,15 @@ async def test_a_cancelled_call_settles_its_reservation_and_stays_cancelled(stre
     assert not meter.open
 
 
-async def test_a_call_cancelled_while_it_reserves_gives_the_reservation_back() -> None:
+async def test_a_call_cancelled_while_it_reserves_is_not_made_and_leaves_nothing_open() -> None:
     meter = Hesitant()
     async with WireServer(scripted(OK)) as server:
         task = asyncio.create_task(litellm_engine().answer(request(choice(server.url), meter=meter)))
         await until(lambda: meter.asked)
         task.cancel()
-        meter.go.set()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert meter.booked == [Usage()]
+    assert (meter.open, meter.booked) == (False, [])
     assert server.requests == []
 
 
@@ -202,11 +215,11 @@ class Hesitant(Ledger):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked, self.go = False, asyncio.Event()
+        self.asked = False
 
     async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
         self.asked = True
-        await self.go.wait()
+        await asyncio.sleep(60)
         return await super().reserve(tokens, usd)
 
 

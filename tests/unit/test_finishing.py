@@ -1,14 +1,10 @@
 """Work that is done to its end although whoever waits for it is cancelled, and cancelled again."""
 
 import asyncio
-from decimal import Decimal
 
 import pytest
 
-from offing.core.model import Usage
-from offing.core.run import StopReason
 from offing.finishing import finished
-from offing.models.metering import reserved
 
 
 async def cancelled_twice(task: asyncio.Task[object]) -> None:
@@ -50,35 +46,3 @@ async def test_an_error_of_the_work_is_the_cause_of_the_cancellation() -> None:
     with pytest.raises(asyncio.CancelledError) as cancelled:
         await waiting
     assert isinstance(cancelled.value.__cause__, ZeroDivisionError)
-
-
-class SlowMeter:
-    """Takes its time to set something aside."""
-
-    def __init__(self) -> None:
-        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
-        self.settled: list[Usage] = []
-
-    async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
-        self.asked.set()
-        await self.go_on.wait()
-        return None
-
-    async def settle(self, usage: Usage) -> None:
-        self.settled.append(usage)
-
-
-async def test_what_was_set_aside_for_a_call_that_was_cancelled_twice_is_given_back() -> None:
-    meter = SlowMeter()
-
-    async def call() -> None:
-        async with reserved(meter, 1, Decimal(1)):
-            raise AssertionError("the call was made")
-
-    calling = asyncio.create_task(call())
-    await meter.asked.wait()
-    await cancelled_twice(calling)
-    meter.go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await calling
-    assert meter.settled == [Usage()]

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 import offing_workers.process
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, CancelMode, Fence, RunStatus
+from offing.core.step import StepKind
 from offing.services.graphs import installed
 from offing.services.runs import RunRequest, cancel, pause, resume
 from offing.settings import Settings
@@ -204,29 +205,44 @@ async def test_a_run_that_is_paused_and_then_cancelled_within_one_call_is_cancel
     assert (await platform.ended(run, 30)).status is RunStatus.CANCELLED
 
 
-@pytest.mark.parametrize("then", ["resumed", "told to write", "cancelled"])
+@pytest.mark.parametrize("then", ["resumed", "told to write", "cancelled", "cancelled and paused again"])
 async def test_a_pause_that_was_withdrawn_before_the_run_is_handed_back_holds_nothing_up(
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
     run, hold = await in_a_long_call(platform, process)
     client = (platform.database, platform.hints, platform.tenant, run)
-    close, withdrawn = Recorder.close, threading.Event()
+    close, about, withdrawn = Recorder.close, threading.Event(), threading.Event()
 
     async def closes(recorder: Recorder, *drafts: Any, **more: Any) -> None:
+        about.set()
         await asyncio.to_thread(withdrawn.wait, 30)
         await close(recorder, *drafts, **more)
 
     monkeypatch.setattr(Recorder, "close", closes)
     await pause(*client)
     await until_drained(hold, Drain.PAUSE)
-    await asyncio.sleep(2)  # the call is over, and the slice about to hand the run back
+    assert await asyncio.to_thread(about.wait, 30)
     if then == "resumed":
         await resume(*client)
     else:
         await cancel(*client, CancelMode.WRITE if then == "told to write" else CancelMode.DISCARD)
+    if then == "cancelled and paused again":
+        await pause(*client)
     withdrawn.set()
-    expected = RunStatus.CANCELLED if then == "cancelled" else RunStatus.DONE
+    expected = RunStatus.CANCELLED if then.startswith("cancelled") else RunStatus.DONE
     assert (await platform.ended(run, 60)).status is expected
+
+
+async def test_a_pause_that_was_withdrawn_within_the_call_is_not_on_record(
+    platform: Platform, process: WorkerProcess
+) -> None:
+    run, hold = await in_a_long_call(platform, process)
+    client = (platform.database, platform.hints, platform.tenant, run)
+    await pause(*client)
+    await until_drained(hold, Drain.PAUSE)
+    await resume(*client)
+    assert (await platform.ended(run, 60)).status is RunStatus.DONE
+    assert StepKind.PAUSED not in {step.kind for step in await platform.steps(run)}
 
 
 async def test_a_cancelled_run_ends_although_its_ending_takes_longer_than_its_call_was_given(

@@ -15,7 +15,8 @@ from offing.core.errors import Fenced, Unavailable
 from offing.core.model import Usage
 from offing.core.run import Budget, Fence, RunStatus, Spent, StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
-from offing.storage import runs, steps
+from offing.models.metering import reserved
+from offing.storage import runs, spend, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
@@ -198,10 +199,79 @@ async def test_a_call_that_never_got_a_step_is_booked_as_the_slice_ends(database
 async def test_what_a_child_used_is_booked_with_its_step_or_not_at_all(database: Forgetful) -> None:
     """Without the step the child is taken up by the next claim, which counts it then."""
     pen = await a_pen(database)
-    pen.adopt(CallKey(1, "node", 0), Spent(tokens=5, usd=Decimal("0.02")))
+    pen.begin_turn(1)
+    pen.adopt(CallKey(1, "child", 0), Spent(turns=4, tokens=5, usd=Decimal("0.02")))
+    await pen.append(a_step("another branch", key=CallKey(1, "node", 0)))
     await closed(pen)
     run, _ = await kept(database, pen)
-    assert (run.spent.tokens, run.spent.usd) == (0, 0)
+    assert (run.spent.turns, run.spent.tokens, run.spent.usd) == (1, 0, 0)
+    assert pen.spent.turns == 5
+
+
+async def test_what_a_child_used_is_booked_with_the_step_that_records_its_end(database: Forgetful) -> None:
+    pen = await a_pen(database)
+    pen.begin_turn(1)
+    pen.adopt(CallKey(1, "child", 0), Spent(turns=4, tokens=5, usd=Decimal("0.02")))
+    await pen.append(a_step("the child", key=CallKey(1, "child", 0)))
+    run, _ = await kept(database, pen)
+    assert (run.spent.turns, run.spent.tokens, run.spent.usd) == (5, 5, Decimal("0.02"))
+
+
+async def test_what_a_call_used_that_was_given_up_is_booked_with_the_next_append(database: Forgetful) -> None:
+    """Its node may have caught that and gone on, and a later loss would not make the call again."""
+    pen = await a_pen(database)
+    pen.book(CallKey(1, "node", 0), 3, Decimal("0.01"))
+    pen.leave_without_step(CallKey(1, "node", 0))
+    await pen.append(a_step(key=CallKey(1, "node", 1)))
+    run, _ = await kept(database, pen)
+    assert (run.spent.tokens, run.spent.usd) == (3, Decimal("0.01"))
+
+
+async def test_a_call_whose_time_is_over_while_it_waits_for_room_does_not_wait_on(database: Forgetful) -> None:
+    pen, beside = await a_pen(database), OpenReservations()
+    first, second = (meter(database, pen, Budget(tokens=10), name, beside) for name in "ab")
+    assert await first.reserve(8, NOTHING) is None
+
+    async def call() -> None:
+        async with reserved(second, 6, NOTHING):
+            raise AssertionError("the call was made")
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(call(), 0.05)
+    await first.settle(Usage(prompt_tokens=8))
+    assert (pen.spent.tokens, beside.count) == (8, 0)
+
+
+async def test_what_was_set_aside_for_a_call_that_was_cancelled_twice_is_given_back(
+    database: Forgetful, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pen, beside, asked, go_on = await a_pen(database), OpenReservations(), asyncio.Event(), asyncio.Event()
+    set_aside = spend.reserve
+
+    async def slowly(connection: Connection, fence: Fence, usd: Decimal) -> Any:
+        day = await set_aside(connection, fence, usd)
+        asked.set()
+        await go_on.wait()
+        return day
+
+    monkeypatch.setattr(spend, "reserve", slowly)
+
+    async def call() -> None:
+        async with reserved(meter(database, pen, Budget(), "a", beside), 1, Decimal("0.5")):
+            raise AssertionError("the call was made")
+
+    calling = asyncio.create_task(call())
+    await asked.wait()
+    for _ in range(2):  # as a graph's runner cancels a branch: beside the one that failed, and as it leaves
+        calling.cancel()
+        await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert (beside.count, beside.usd) == (0, 0)
+    await closed(pen)
+    async with database.transaction(LOCAL_TENANT) as connection:
+        assert (await (await connection.execute("select coalesce(sum(usd), 0) from reservation")).fetchone()) == (0,)
 
 
 async def test_calls_side_by_side_never_use_more_than_the_budget_together(database: Forgetful) -> None:

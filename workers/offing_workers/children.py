@@ -115,8 +115,9 @@ class Children:
         ok = child.status is RunStatus.DONE
         draft = StepDraft(StepKind.TOOL, request.question, brought, "child", ending, ok=ok, turn=turn, key=key)
         self._recorder.adopt(key, child.spent)
+        self._toolbelt.expect(CHILD_RUN, brought, LABEL)
         (step,) = await self._recorder.append(draft, also=collected)
-        self._toolbelt.adopt(CHILD_RUN, brought, LABEL)
+        self._toolbelt.adopt(brought)
         return step
 
 

@@ -143,6 +143,22 @@ class SliceContext(AsksPeople):
         if choice.engine != "extractive":
             await self._recorder.settle()  # a slow call must not hold back what is known already
             await self._placing.know()  # now, so that an answer that was paid for waits for nothing
+        try:
+            return await self._made(role, given, choice, key, turn, fracture)
+        except BaseException:
+            self._recorder.leave_without_step(key)
+            raise
+
+    async def _made(
+        self,
+        role: Role[Input, Output],
+        given: Input,
+        choice: EngineChoice,
+        key: CallKey,
+        turn: int,
+        fracture: Fracture | None,
+    ) -> RoleReply[Output] | EngineFailure:
+        """A call that is not on record."""
         began = time.monotonic()
         await self._doing(f"{role.label or role.kind}: {choice.model or choice.engine}")
         with role_span(self._node(key), role.name, choice, turn) as opened:

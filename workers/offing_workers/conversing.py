@@ -55,8 +55,8 @@ class Conversing:
             payload = _payload(CONVERSATION, args, _content(found))
             detail = f"{len(found)} sentences of earlier reports"
             draft = StepDraft(StepKind.TOOL, words, payload, "recall", detail, turn=turn, key=key)
+            self._toolbelt.expect(CONVERSATION, payload, LABEL)
             (step,) = await self._recorder.append(draft)
-            self._toolbelt.adopt(CONVERSATION, payload, LABEL)
         return recalled_in(step, book)
 
     async def notes(self) -> tuple[Note, ...]:
@@ -69,8 +69,8 @@ class Conversing:
             content = {"notes": [{"key": k, "text": text, "run": str(run)} for k, text, run in left]}
             payload = _payload(NOTES, {}, content)
             draft = StepDraft(StepKind.TOOL, "Notes of this thread", payload, "recall", f"{len(left)} notes", key=key)
+            self._toolbelt.expect(NOTES, payload, LABEL)
             (step,) = await self._recorder.append(draft)
-            self._toolbelt.adopt(NOTES, payload, LABEL)
         return notes_in(step)
 
     async def _said(self) -> list[Said]:

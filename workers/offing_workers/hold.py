@@ -75,6 +75,10 @@ class Hold:
         if self.in_graph:
             self._cancel()
 
+    def abandon(self) -> None:
+        """The process has no more time: stop wherever it is."""
+        self._cancel()
+
     def enter_graph(self) -> None:
         """The graph begins; to be called in the slice's task."""
         self.in_graph = True

@@ -7,6 +7,7 @@ from decimal import Decimal
 from offing.core.model import Usage
 from offing.core.run import Budget, StopReason
 from offing.core.step import CallKey
+from offing.finishing import finished
 from offing.storage import spend
 from offing.storage.pool import Database
 from offing_workers.recorder import NOTHING, Recorder
@@ -58,14 +59,17 @@ class RunMeter:
         self._beside.open(tokens, usd)
         granted = False
         try:
-            granted = usd == NOTHING or await self._set_aside(usd)
+            granted = usd == NOTHING or await finished(self._set_aside(usd))
         finally:
             if not granted:
-                self._beside.settle(*self._open)
+                self._close(Usage())
         return None if granted else StopReason.TENANT_SPEND_LIMIT
 
     async def settle(self, usage: Usage) -> None:
         """Book what the attempt used, nothing included. It is written with the call's own step, so once."""
+        self._close(usage)
+
+    def _close(self, usage: Usage) -> None:
         released, self._reserved = self._reserved, NOTHING
         self._recorder.book(self._key, usage.tokens, usage.usd, released, self._day)
         self._beside.settle(*self._open)

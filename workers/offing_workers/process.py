@@ -187,7 +187,7 @@ class WorkerProcess:
 
     def _drain_one(self, hold: Hold) -> None:
         hold.drain(Drain.SHUTDOWN)
-        self._loop.call_later(GRACE, hold.interrupt)
+        self._loop.call_later(GRACE, hold.abandon)
 
     async def _watch(self, watcher: Callable[[], Awaitable[None]]) -> None:
         """Keep a watcher up: its fault is told, and costs a second, but never the watch."""

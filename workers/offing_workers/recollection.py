@@ -53,8 +53,8 @@ class Recollection:
                 self._messages, self._gaps = None, self._gaps + 1
             self.last_seq = max(self.last_seq, step.seq)
             self._steps[step.seq] = step
-            if step.kind in self._kinds:
-                self._kinds[step.kind].append(step)
+            if (known := self._kinds.get(step.kind)) is not None and step.seq not in (one.seq for one in known):
+                known.append(step)
             if self._evidence is not None:
                 _retrieved(self._evidence, step)
             for noted in self._readers.values():

@@ -122,9 +122,11 @@ class Recorder:
         self._unbooked: dict[CallKey, Booking] = {}
         """What each call used. It is written with the call's own step: with another's, it would be counted again by the
         worker that makes the call anew. What has no step is written at the end."""
-        self._adopted = set[CallKey]()
-        """Those of runs that this one started: without the step that records it, such a run is counted by the next
+        self._adopted: dict[CallKey, int] = {}
+        """Turns of runs that this one started: without the step that records it, such a run is counted by the next
         claim."""
+        self._without_step = set[CallKey]()
+        """Calls that will have none; what they used goes with the next append."""
         self._unbooked_seconds = 0.0
         self.recollection, self._checkpoints = recollection, checkpoints
         self._waiting: list[StepDraft] = []
@@ -175,8 +177,13 @@ class Recorder:
             mine.turns + spent.turns, mine.tokens + spent.tokens, mine.usd + spent.usd, mine.seconds + spent.seconds
         )
         used = Booking(tokens=spent.tokens, inherited=spent.usd, seconds=spent.seconds)
-        self._adopted.add(key)
+        self._adopted[key] = spent.turns
         self._note_used(key, used)
+
+    def leave_without_step(self, key: CallKey) -> None:
+        """A call was given up, while its node may go on. What it used was paid all the same."""
+        if key in self._unbooked:
+            self._without_step.add(key)
 
     def _note_used(self, key: CallKey, used: Booking) -> None:
         self._unbooked[key] = _sum(self._unbooked.get(key, Booking()), used)
@@ -303,7 +310,8 @@ class Recorder:
     async def _booked(self, drafts: Sequence[StepDraft], left: int, also: Also | None) -> list[Step]:
         """Write the drafts, of which the first `left` were left for later, and book what was used."""
         used, seconds, written = self._taken(drafts), self._seconds_taken(), self._written
-        booking = reduce(_sum, used.values(), Booking(turns=self._spent.turns, seconds=seconds))
+        turns = self._spent.turns - sum(turns for key, turns in self._adopted.items() if key in self._unbooked)
+        booking = reduce(_sum, used.values(), Booking(turns=turns, seconds=seconds))
         try:
             return await self._persist(drafts, left, also, booking)
         except BaseException as error:
@@ -332,10 +340,11 @@ class Recorder:
 
     def _taken(self, drafts: Sequence[StepDraft]) -> dict[CallKey, Booking]:
         """What is to be booked with these drafts; once calls are over, whatever was paid."""
-        keys = {d.key for d in drafts if d.key in self._unbooked}
+        keys = {draft.key for draft in drafts if draft.key is not None} | self._without_step
         if self._calls_over:
-            keys |= self._unbooked.keys() - self._adopted
-        return {key: self._unbooked.pop(key) for key in keys}
+            keys |= self._unbooked.keys() - self._adopted.keys()
+        self._without_step = set[CallKey]()
+        return {key: self._unbooked.pop(key) for key in keys & self._unbooked.keys()}
 
     def _seconds_taken(self) -> float:
         """The time that is to be booked, until now."""

@@ -141,8 +141,6 @@ class Slice:
         """
         with bound(run=self._fence.run, tenant=self._fence.tenant):
             while not await self._advanced():
-                if self._hold.interrupt_due and self._hold.draining is Drain.SHUTDOWN:
-                    return  # there is nobody to hand the run to, and no time to wait
                 await asyncio.sleep(RETURN_PAUSE)
                 self._fresh, self._reads_again = False, True
                 self._database = EpochDatabase(self._pool)
@@ -429,17 +427,25 @@ class Slice:
 
     async def _pause(self, saver: FencedSaver) -> None:
         """Hand the run back until a person resumes it; at once, if that was done or it was cancelled meanwhile."""
-        release = Release(RunStatus.PAUSED, waiting_for="a person to resume it")
+        async with self._database.transaction(self._fence.tenant) as connection:
+            release = await self._pause_release(connection)
+        said = [StepDraft(StepKind.PAUSED, "Paused by a person")] if release.status is RunStatus.PAUSED else []
 
         async def decided(connection: Connection, _: list[Step]) -> Release:
             nonlocal release
-            if not (await runs.wish(connection, self._fence.run)).pause:
-                release = Release(RunStatus.QUEUED)
+            release = await self._pause_release(connection)
             return release
 
-        await self._let_go(saver, decided, StepDraft(StepKind.PAUSED, "Paused by a person"))
+        await self._let_go(saver, decided, *said)
         if release.status is RunStatus.QUEUED:
             await self._wakes.wake(self._fence.run)
+
+    async def _pause_release(self, connection: Connection) -> Release:
+        """How a run that was paused is handed back, as people want it now."""
+        wish = await runs.wish(connection, self._fence.run)
+        if wish.pause and wish.cancel is not CancelMode.DISCARD:
+            return Release(RunStatus.PAUSED, waiting_for="a person to resume it")
+        return Release(RunStatus.QUEUED)
 
     async def _interrupted(self, graph: Graph, saver: FencedSaver, context: SliceContext) -> None:
         """Cancelled in mid-call. What was not recorded is done again by whoever comes next."""

@@ -110,12 +110,15 @@ class Toolbelt:
         """Bytes that each tool has answered."""
         return dict(self._received)
 
-    def adopt(self, name: str, brought: Mapping[str, Any], label: Label) -> None:
-        """Take up what a run that this one started has used of the tools, and what it brought into the context."""
-        self._used.update(brought["used"])
-        self._received.update(brought["received"])
+    def expect(self, name: str, brought: Mapping[str, Any], label: Label) -> None:
+        """What no tool brought is about to be recorded. Noted before, since other branches read it as soon as it is."""
         said = {"content": brought["content"], "message": brought["message"]}
         self._taint.note(name, brought["status"], said, label)
+
+    def adopt(self, brought: Mapping[str, Any]) -> None:
+        """Count what a run that this one started has used of the tools, once that is recorded."""
+        self._used.update(brought["used"])
+        self._received.update(brought["received"])
 
     async def use(self, call: ToolCall, key: CallKey) -> Outcome:
         """May leave by an exception of `approver` alone, which suspends the run."""

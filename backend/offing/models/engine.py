@@ -28,7 +28,10 @@ class Meter(Protocol):
     """The budget of one run, as one role call sees it. Reservations of one call never overlap."""
 
     async def reserve(self, tokens: int, usd: Decimal) -> StopReason | None:
-        """Set aside an attempt's worst case. None: set aside; else the limit in whose way it is, and nothing is."""
+        """Set aside an attempt's worst case. None: set aside; else the limit in whose way it is, and nothing is.
+
+        Nothing is either when it is cancelled.
+        """
         ...
 
     async def settle(self, usage: Usage) -> None:

@@ -153,14 +153,15 @@ class RoleCall(Generic[AskT, ReplyT]):
 
     async def _attempt(self, ask: AskT) -> ReplyT | Refusal | EngineFailure:
         """One metered request, in a span of its own."""
-        left = self._left()
-        if left == 0:
+        if self._left() == 0:
             return self._out_of(StopReason.TIME_LIMIT)
         async with reserved(self.request.meter, *await self.wire.worst(ask)) as booking:
             if booking.refused is not None:
                 return self._out_of(booking.refused)
+            if self._left() == 0:  # it waited for other calls of the run
+                return self._out_of(StopReason.TIME_LIMIT)
             with span(f"{names.CHAT} {self.request.choice.model}", self._attributes()) as current:
-                seconds = min(self.request.choice.timeout_seconds, left)
+                seconds = min(self.request.choice.timeout_seconds, self._left())
                 outcome = await self.wire.send(ask, seconds, booking)
                 current.set_attributes(names.usage_attributes(booking.used))
                 if isinstance(outcome, Refusal):

@@ -281,6 +281,8 @@ for number in range(64):
                 return file.write(b"x" * (1 << 20))
         wrote += attempt(write) or 0
 if wrote > 40 << 20:
+    import time
+    time.sleep(2)  # whoever looks from outside does so several times meanwhile
     reached()
 tried()
 """,
