@@ -67,17 +67,13 @@ class Hold:
         """The lease is gone: stop now, in the middle of whatever it is but the hand-back."""
         if not (self.handing_back or self.released):
             self.drain(Drain.LOST)
-            self._cancel()
+            self.abandon()
 
     def interrupt(self) -> None:
         """Do not wait for the graph's boundary."""
         self.interrupt_due = not self.in_graph
         if self.in_graph:
-            self._cancel()
-
-    def abandon(self) -> None:
-        """The process has no more time: stop wherever it is."""
-        self._cancel()
+            self.abandon()
 
     def enter_graph(self) -> None:
         """The graph begins; to be called in the slice's task."""
@@ -85,7 +81,8 @@ class Hold:
         if self.interrupt_due:
             self.interrupt()
 
-    def _cancel(self) -> None:
+    def abandon(self) -> None:
+        """Stop the slice at once, wherever it is."""
         if self.task is not None and not self.task.done():
             self.task.cancel()
 

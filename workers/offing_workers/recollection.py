@@ -53,7 +53,8 @@ class Recollection:
                 self._messages, self._gaps = None, self._gaps + 1
             self.last_seq = max(self.last_seq, step.seq)
             self._steps[step.seq] = step
-            if (known := self._kinds.get(step.kind)) is not None and step.seq not in (one.seq for one in known):
+            known = self._kinds.get(step.kind)
+            if known is not None and not (known and known[-1].seq >= step.seq):  # else a reader has found it before
                 known.append(step)
             if self._evidence is not None:
                 _retrieved(self._evidence, step)

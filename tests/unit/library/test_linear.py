@@ -62,7 +62,8 @@ Timed = Callable[[str, int], float]
 
 @pytest.fixture(scope="module")
 def timed() -> Iterator[Timed]:
-    """In a process of its own, as documents are read: what other tests left in memory slows large documents down."""
+    """In a process of its own, as documents are read. After thousands of other tests, large ones took longer than their
+    size says."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         yield lambda name, size: process.submit(seconds, name, size).result()
 
