@@ -9,12 +9,12 @@ from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
 from offing.core.run import Fence, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import Span
+from offing.core.usage import UsageDelta
 from offing.services import library
 from offing.services.runs import ended_step
 from offing.storage import reports, runs, steps
 from offing.storage.pool import Database
 from offing.storage.runs import Release
-from offing.storage.steps import Booking
 from tests.documents import ingest_uploads
 
 TERM = 30.0
@@ -34,10 +34,10 @@ class Hands:
         return claim.fence
 
     async def append(
-        self, fence: Fence, *drafts: StepDraft, tell: bool = True, spent: Booking | None = None
+        self, fence: Fence, *drafts: StepDraft, tell: bool = True, spent: UsageDelta | None = None
     ) -> list[Step]:
         async with self.database.transaction(self.tenant) as connection:
-            made = await steps.append(connection, fence, TERM, drafts, spent or Booking())
+            made = await steps.append(connection, fence, TERM, drafts, spent or UsageDelta())
         if tell:
             await self.live.steps(self.tenant, fence.run, made)
         return made
@@ -48,7 +48,7 @@ class Hands:
     async def end(self, fence: Fence, status: RunStatus = RunStatus.DONE, *, tell: bool = True) -> None:
         reason = StopReason.ANSWERED if status is RunStatus.DONE else StopReason.GRAPH_ERROR
         async with self.database.transaction(self.tenant) as connection:
-            made = await steps.append(connection, fence, TERM, [ended_step(status, reason)], Booking())
+            made = await steps.append(connection, fence, TERM, [ended_step(status, reason)], UsageDelta())
             await runs.hand_back(connection, fence, Release(status, reason))
         if tell:
             await self.live.steps(self.tenant, fence.run, made)
@@ -75,7 +75,7 @@ class Hands:
         )  # fmt: skip
         async with self.database.transaction(self.tenant) as connection:
             draft = StepDraft(StepKind.REPORT, "Report", {})
-            (step,) = await steps.append(connection, fence, TERM, [draft], Booking())
+            (step,) = await steps.append(connection, fence, TERM, [draft], UsageDelta())
             await reports.insert(connection, fence, step.seq, report)
         await self.live.steps(self.tenant, fence.run, [step])
         return report

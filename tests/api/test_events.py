@@ -14,7 +14,7 @@ import redis.asyncio
 from offing.api import feed, streams
 from offing.core.run import Fence, RunStatus
 from offing.core.step import StepDraft, StepKind
-from offing.storage.steps import Booking
+from offing.core.usage import UsageDelta
 from tests.api.conftest import Api
 from tests.api.sse import following
 
@@ -130,7 +130,7 @@ async def test_spending_is_told_but_at_most_once_a_second(api: Api) -> None:
     async with following(api.http, f"/api/v1/runs/{run}/events") as stream:
         await stream.until(lambda s: s.seqs == [1])
         for n in range(20):
-            await api.hands.append(fence, StepDraft(StepKind.NOTE, f"n{n}"), spent=Booking(tokens=10))
+            await api.hands.append(fence, StepDraft(StepKind.NOTE, f"n{n}"), spent=UsageDelta(tokens=10))
         await stream.until(lambda s: s.named("run")[-1].data["spent"]["tokens"] == 200, seconds=30)
         assert len(stream.named("run")) <= 2 + (time.monotonic() - began) // feed.STATE_SECONDS
 

@@ -9,11 +9,11 @@ import pytest
 from offing.core.question import Answer, Asking, QuestionKind, asking_json
 from offing.core.run import CancelMode, Fence, RunStatus
 from offing.core.step import StepDraft, StepKind
+from offing.core.usage import UsageDelta
 from offing.services.runs import cancel
 from offing.storage import questions, runs, steps
 from offing.storage.questions import NewQuestion
 from offing.storage.runs import Release
-from offing.storage.steps import Booking
 from tests.api.conftest import Api
 from tests.api.hands import TERM
 from tests.api.sse import Stream, following
@@ -27,7 +27,7 @@ async def asks(api: Api, fence: Fence, asking: Asking) -> int:
     """As a worker asks: the step and the question in one transaction."""
     async with api.database.transaction(api.tenant) as connection:
         draft = StepDraft(StepKind.QUESTION, asking.prompt, asking_json(asking))
-        (step,) = await steps.append(connection, fence, TERM, [draft], Booking())
+        (step,) = await steps.append(connection, fence, TERM, [draft], UsageDelta())
         await questions.insert(connection, fence, NewQuestion(step.seq, asking))
     await api.hands.live.steps(api.tenant, fence.run, [step])
     return step.seq

@@ -12,12 +12,12 @@ import psycopg
 
 from offing.clock import new_id
 from offing.core.model import Answer, Message, Usage
+from offing.core.role_call import CallOrigin, SegmentPosition
 from offing.core.run import Fence
 from offing.core.tokens import TokenTrace
 from offing.core.trajectory import Fracture
 from offing.storage import turn_rows, turns
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.turns import Origin, Place
 from tests.bench.figures import Aim, Figure
 from tests.bench.platform import Client
 from tests.workers.graphs import Say
@@ -78,8 +78,8 @@ async def _stored(client: Client, owner_url: str, prompt: int, completion: int) 
     async with client.database.transaction(LOCAL_TENANT) as connection:
         await connection.execute(BEGUN, {"id": run, "tenant": LOCAL_TENANT})
         for seq in range(1, TURNS + 1):
-            place = Place(seq - 1, 0, Fracture.ROOT if seq == 1 else Fracture.WORKSPACE_RESET)
-            fence, origin = Fence(LOCAL_TENANT, run, 1), Origin("planner", "policy", seq)
+            place = SegmentPosition(seq - 1, 0, Fracture.ROOT if seq == 1 else Fracture.WORKSPACE_RESET)
+            fence, origin = Fence(LOCAL_TENANT, run, 1), CallOrigin("planner", "policy", seq)
             row = turns.turn_of(seq, origin, _answer(dice, prompt, completion), place)
             await turn_rows.insert(connection, fence, [row])
     return _size(owner_url) - before

@@ -9,10 +9,10 @@ import pytest
 
 from offing.core.model import EngineChoice, FailureKind, Message, Unusable, Usage
 from offing.core.run import StopReason
+from offing.core.token_checks import refuse_broken
 from offing.core.tokens import SpanKind, TextSpan
 from offing.models.policy_engine import PolicyEngine
 from offing.sdk.form import Form
-from offing.storage.token_columns import refuse_broken
 from tests.models.asking import GOOD, VERIFIER, Ledger, Question, Time, Verdict, accepting, answered, failed, request
 from tests.wire import Completion, Fault, Hangup, Malformed, Reply, Slow, WireServer, scripted
 from tests.wire.policies import END, FIRST, Policies, logprob, rendered, says, tokens_of

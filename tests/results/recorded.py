@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from offing.core.episode import Episode, SegmentHead
 from offing.core.packed import PackedSegment, Spans, Turns
+from offing.core.role_call import SegmentPosition
 from offing.core.rows import TrainRow, merged_all
 from offing.core.tokens import TextSpan, TokenSpan, TokenTrace, token_spans
 from offing.core.trajectory import Fracture
-from offing.storage.turns import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Turn:
     number: int
     """Of the flow's loop. 0: outside it."""
     role: str
-    place: Place
+    place: SegmentPosition
     trace: TokenTrace
     spans: tuple[TextSpan, ...]
     temperature: float

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from offing.core.role_call import SegmentPosition
 from offing.core.rows import SPAN_CODES, TrainRow
 from offing.core.step import StepDraft, StepKind
 from offing.core.tokens import TokenTrace
-from offing.storage.turns import Place
 from offing.world.compact import VOCABULARY
 from offing_engine.small import new_policy
 from offing_engine.weights import Policy
@@ -158,7 +158,7 @@ def test_what_cannot_be_read_may_be_asked_for_again(blank: Path) -> None:
 
 async def test_what_a_flow_took_out_of_its_context_unseen_is_not_trained() -> None:
     trace = TokenTrace((1,), (2,), (-1.0,), (b"a",), "p@1", "stop")
-    turns = [Turn(seq, seq, "agent", Place(0, seq - 1), trace, (), 1.0) for seq in (1, 2)]
+    turns = [Turn(seq, seq, "agent", SegmentPosition(0, seq - 1), trace, (), 1.0) for seq in (1, 2)]
     ctx = Rollout(NO_LIBRARY, TASK.question, turned=turns)
     await ctx.record(StepDraft(StepKind.MEMORY, "discard", untrains=2))
     assert [turn.trainable for turn in ctx.turned] == ["rl", "none"]

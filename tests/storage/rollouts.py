@@ -12,16 +12,16 @@ from pydantic import BaseModel
 
 from offing.clock import new_id
 from offing.core.model import Answer, Attempt, FailureKind, Message
+from offing.core.role_call import CallOrigin, SegmentPosition
 from offing.core.run import Fence, RunStatus, StopReason
 from offing.core.step import StepDraft, StepKind
 from offing.core.tokens import SpanKind, TextSpan, TokenTrace
 from offing.core.trajectory import Fracture
+from offing.core.usage import UsageDelta
 from offing.services.runs import ended_step
 from offing.storage import runs, steps, turn_rows, turns
 from offing.storage.pool import Database
 from offing.storage.runs import Release
-from offing.storage.steps import Booking
-from offing.storage.turns import Origin, Place
 from tests.storage.builders import TERM, a_run
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -82,7 +82,7 @@ class Teller:
         prompt = (*before.ids, *a.adds)
         messages = (*before.messages, Message("user", (f"observation {len(self.seqs)}",)))
         trace = trace_of(a.text, prompt) if a.ids else None
-        place = Place(
+        place = SegmentPosition(
             before.segment + 1 if begins else before.segment,
             0 if begins else before.place + 1,
             (a.fracture or Fracture.ROOT) if begins else None,
@@ -99,11 +99,11 @@ class Teller:
         number = a.number or len(self.seqs) + 1
         draft = StepDraft(StepKind.TURN, a.text, {"role": a.role, "output": {"text": a.text}}, turn=number)
         async with self.database.transaction(self.tenant) as connection:
-            (step,) = await steps.append(connection, self.fence, TERM, [draft], Booking())
-            row = turns.turn_of(step.seq, Origin(a.role, "policy", number), answer, place)
+            (step,) = await steps.append(connection, self.fence, TERM, [draft], UsageDelta())
+            row = turns.turn_of(step.seq, CallOrigin(a.role, "policy", number), answer, place)
             await turn_rows.insert(connection, self.fence, [row])
             if a.tool:
-                await steps.append(connection, self.fence, TERM, [a_tool(number)], Booking())
+                await steps.append(connection, self.fence, TERM, [a_tool(number)], UsageDelta())
         self.seqs.append(step.seq)
         said = Message("assistant", (a.text,), turn=step.seq)
         end = (*prompt, *(trace.completion_ids if trace else ()))
@@ -200,7 +200,7 @@ class Collected:
     async def ended(self, fence: Fence) -> None:
         async with self.database.transaction(self.tenant) as connection:
             end = ended_step(RunStatus.DONE, StopReason.ANSWERED)
-            await steps.append(connection, fence, TERM, [end], Booking())
+            await steps.append(connection, fence, TERM, [end], UsageDelta())
             await runs.hand_back(connection, fence, Release(RunStatus.DONE, StopReason.ANSWERED))
 
     def score(self, run: UUID, scorer: str, value: float | None, *, failure: str = "", version: int = 1) -> None:

@@ -13,12 +13,12 @@ from offing.core.errors import Fenced
 from offing.core.run import Fence, RunStatus
 from offing.core.step import CallKey
 from offing.core.tool import Effect
+from offing.core.usage import UsageDelta
 from offing.storage import checkpoint_upgrade, child_runs, fencing, intents, runs, spend, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Release
-from offing.storage.steps import Booking
 from tests.storage.builders import TERM, a_step, claimed
 from tests.storage.test_checkpoints import a_checkpoint, put
 
@@ -54,7 +54,7 @@ async def _latest_only(pool: Database, _: Connection, fence: Fence) -> None:
 Write = Callable[[Database, Connection, Fence], Awaitable[object]]
 
 WRITES: dict[str, Write] = {
-    "an append": lambda _, c, f: steps.append(c, f, TERM, [a_step()], Booking()),
+    "an append": lambda _, c, f: steps.append(c, f, TERM, [a_step()], UsageDelta()),
     "a checkpoint with an append": _flush,
     "a checkpoint of its own": _own_transaction,
     "a checkpoint that replaces others": _latest_only,
@@ -95,7 +95,7 @@ async def test_a_new_epoch_waits_for_what_the_server_has_under_way_and_reads_it(
 
     async def an_append_that_nobody_waits_for() -> None:
         async with pool.transaction(LOCAL_TENANT) as connection:
-            await steps.append(connection, fence, TERM, [a_step("late", key=CallKey(1, "n", 0))], Booking())
+            await steps.append(connection, fence, TERM, [a_step("late", key=CallKey(1, "n", 0))], UsageDelta())
             appended.set()
             await go_on.wait()
 
@@ -138,7 +138,7 @@ async def test_only_the_owner_begins_an_epoch_and_a_claim_begins_with_the_first(
     with pytest.raises(Fenced):
         await reopened(pool, lost)
     async with pool.transaction(LOCAL_TENANT) as connection:
-        await steps.append(connection, claim.fence, TERM, [a_step()], Booking())
+        await steps.append(connection, claim.fence, TERM, [a_step()], UsageDelta())
 
 
 async def reserve(pool: Database, fence: Fence) -> date | None:

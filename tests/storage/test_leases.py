@@ -12,13 +12,13 @@ from offing.core.errors import Fenced
 from offing.core.run import Fence, RunStatus
 from offing.core.step import CallKey
 from offing.core.tool import Effect
+from offing.core.usage import UsageDelta
 from offing.storage import checkpoint_upgrade, child_runs, intents, runs, steps, training_jobs
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.heartbeat import HeartbeatConnection, release_leases
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Release
-from offing.storage.steps import Booking
 from tests.storage.builders import a_step, claimed
 from tests.storage.test_training_jobs import a_job
 
@@ -30,7 +30,7 @@ Write = Callable[[Connection, Fence], Awaitable[Any]]
 RELEASE = Release(RunStatus.QUEUED)
 
 WRITES: dict[str, Write] = {
-    "append": lambda connection, fence: steps.append(connection, fence, TERM, [a_step()], Booking()),
+    "append": lambda connection, fence: steps.append(connection, fence, TERM, [a_step()], UsageDelta()),
     "hand back": lambda connection, fence: runs.hand_back(connection, fence, RELEASE),
     "intent": lambda connection, fence: intents.declare(
         connection, fence, CallKey(1, "p", 0), "launch", {}, Effect.AT_MOST_ONCE

@@ -11,11 +11,13 @@ from offing.clock import new_id
 from offing.core.errors import Conflict, NotFound
 from offing.core.model import Answer, Message
 from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
+from offing.core.role_call import CallOrigin, SegmentPosition
 from offing.core.run import Fence, RunStatus
 from offing.core.step import StepDraft, StepKind
 from offing.core.tokens import SpanKind, TextSpan
 from offing.core.tool import Span
 from offing.core.trajectory import Fracture
+from offing.core.usage import UsageDelta
 from offing.library.copies import ERASED
 from offing.library.readers import Readers
 from offing.services import library
@@ -25,8 +27,6 @@ from offing.storage import reports, rewards, segments, steps, turn_rows, turns
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.rewards import NewScore
-from offing.storage.steps import Booking
-from offing.storage.turns import Place
 from tests.storage.builders import TERM, claimed
 from tests.storage.test_turns import a_trace, an_answer, wrote
 
@@ -84,8 +84,8 @@ async def a_run_that_read(pool: Database, query: str, *, ended: bool = True) -> 
         StepDraft(StepKind.REPORT, "Findings", reports.body_of(report)),
     ]
     async with pool.transaction(LOCAL_TENANT) as connection:
-        written = await steps.append(connection, fence, TERM, drafts, Booking())
-        row = turns.turn_of(written[1].seq, turns.Origin("planner", "litellm", 1), answer, None)
+        written = await steps.append(connection, fence, TERM, drafts, UsageDelta())
+        row = turns.turn_of(written[1].seq, CallOrigin("planner", "litellm", 1), answer, None)
         await turn_rows.insert(connection, fence, [row])
         await reports.insert(connection, fence, written[2].seq, report)
         judged = NewScore(new_id(), "rubric_judge", "1", 0.5, "", {"reason": f"It says {quote}"})
@@ -122,7 +122,7 @@ async def test_what_a_run_read_is_forgotten_as_tokens_too(pool: Database, reader
     source = await uploaded(pool, readers, "ledger.md", LEDGER)
     fence = await a_run_that_read(pool, "mill", ended=False)
     spans = (TextSpan(SpanKind.PLAN, 0, 1),)
-    seq = await wrote(pool, fence, an_answer(a_trace(), spans=spans), Place(0, 0, Fracture.ROOT))
+    seq = await wrote(pool, fence, an_answer(a_trace(), spans=spans), SegmentPosition(0, 0, Fracture.ROOT))
     async with pool.transaction(LOCAL_TENANT) as connection:
         await connection.execute("update run set status = %s where id = %s", (RunStatus.DONE, fence.run))
     await erase_source(pool, LOCAL_TENANT, source)

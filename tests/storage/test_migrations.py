@@ -10,13 +10,13 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from offing.core.usage import UsageDelta
 from offing.local import Servers
 from offing.resources import migrations_dir
 from offing.storage import groups, rollouts, runs, steps
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.migrate import LOCAL_TENANT, SchemaMismatch, is_current, migrate, migrations_in
 from offing.storage.pool import Database
-from offing.storage.steps import Booking
 from tests.conftest import at_database
 from tests.storage.builders import TERM, a_step
 
@@ -245,7 +245,7 @@ async def works(found: Servers) -> None:
         assert [wish.run for wish in heart.beat([claim.fence], TERM)] == [RUN]
         heart.close()
         async with database.transaction(LOCAL_TENANT) as connection:
-            await steps.append(connection, claim.fence, TERM, [a_step()], Booking(turns=1))
+            await steps.append(connection, claim.fence, TERM, [a_step()], UsageDelta(turns=1))
             assert [s.seq for s in await steps.after(connection, RUN, 0, 10)] == [1, 2]
 
 

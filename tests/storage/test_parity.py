@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from offing.cli.trajectories_check import check
+from offing.core.role_call import SegmentPosition
 from offing.core.run import Fence
 from offing.core.trajectory import Fracture
 from offing.local import Servers
@@ -17,7 +18,6 @@ from offing.services import parity
 from offing.storage import segments
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.turns import Place
 from tests.storage.builders import claimed
 from tests.storage.test_turns import a_trace, an_answer, wrote
 from tests.wire.policies import Policies, logprob, says
@@ -41,9 +41,9 @@ def sampled(prompt: tuple[int, ...] = (1, 2, 3), text: str = "ab"):
 async def recorded(pool: Database) -> Fence:
     """Two turns of one segment."""
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    await wrote(pool, fence, an_answer(sampled()), Place(0, 0, Fracture.ROOT))
+    await wrote(pool, fence, an_answer(sampled()), SegmentPosition(0, 0, Fracture.ROOT))
     longer = sampled((1, 2, 3, 97, 98, 0, 9), "cd")
-    await wrote(pool, fence, an_answer(longer, text="cd"), Place(0, 1, kept_tokens=6))
+    await wrote(pool, fence, an_answer(longer, text="cd"), SegmentPosition(0, 1, kept_tokens=6))
     return fence
 
 
@@ -88,7 +88,7 @@ async def test_a_tolerance_can_be_wider(pool: Database, server: WireServer) -> N
 
 async def test_other_weights_under_the_same_name_are_caught(pool: Database, server: WireServer) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    await wrote(pool, fence, an_answer(replace(sampled(), weights_sha256="v")), Place(0, 0, Fracture.ROOT))
+    await wrote(pool, fence, an_answer(replace(sampled(), weights_sha256="v")), SegmentPosition(0, 0, Fracture.ROOT))
     await checked(pool, server)
     assert "weights" in (await quarantined(pool, fence))[0]
 

@@ -9,13 +9,13 @@ from psycopg.errors import CheckViolation
 from offing.core.question import Answer, Answerer, Asking, Question, QuestionKind, asking_json
 from offing.core.run import Fence
 from offing.core.step import StepDraft, StepKind
+from offing.core.usage import UsageDelta
 from offing.library.readers import Readers
 from offing.services.erasure import erase_source
 from offing.storage import questions, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.questions import NewQuestion
-from offing.storage.steps import Booking
 from tests.storage.builders import TERM, claimed
 from tests.storage.test_library_erasure import LEDGER, SECRET, a_run_that_read, uploaded, where_found
 
@@ -31,7 +31,7 @@ async def readers() -> AsyncIterator[Readers]:
 async def asks(pool: Database, fence: Fence, asking: Asking = YEAR) -> Question:
     async with pool.transaction(LOCAL_TENANT) as connection:
         draft = StepDraft(StepKind.QUESTION, asking.prompt, asking_json(asking))
-        (step,) = await steps.append(connection, fence, TERM, [draft], Booking())
+        (step,) = await steps.append(connection, fence, TERM, [draft], UsageDelta())
         await questions.insert(connection, fence, NewQuestion(step.seq, asking))
         return await questions.one(connection, fence.run, step.seq)
 

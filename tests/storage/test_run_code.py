@@ -8,6 +8,7 @@ import pytest
 
 from offing.core.errors import NotFound
 from offing.core.step import StepDraft, StepKind
+from offing.core.usage import UsageDelta
 from offing.sandbox.sandbox import Code, File, Killed, Ran
 from offing.services import code as running
 from offing.services import files
@@ -17,7 +18,6 @@ from offing.services.library import LibraryScope, Upload, library_port
 from offing.storage import run_files, runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.steps import Booking
 from offing.tools.run_python import RunPython, RunPythonArgs
 from offing.tools.tool import CodeRan, ToolFailed, ToolScope
 from tests.documents import ingest_uploads
@@ -128,7 +128,7 @@ async def test_erasing_a_source_takes_along_what_code_of_its_readers_wrote(pool:
     found = await ran(port(pool, fence.run, wrote(("copy.txt", TIDES))), taken.name)
     payload = {"content": {"put_in": [{"name": one.name, "artefact": str(one.artefact)} for one in found.put_in]}}
     async with pool.transaction(LOCAL_TENANT) as connection:
-        await steps.append(connection, fence, TERM, [StepDraft(StepKind.TOOL, "copy", payload)], Booking())
+        await steps.append(connection, fence, TERM, [StepDraft(StepKind.TOOL, "copy", payload)], UsageDelta())
         assert len(await run_files.listed(connection, LOCAL_TENANT, fence.run)) == 1
         await connection.execute("update run set status = 'done', ended_at = now() where id = %s", (fence.run,))
     await erase_source(pool, LOCAL_TENANT, taken.source)

@@ -6,18 +6,19 @@ import pytest
 
 from offing.core.errors import Fenced
 from offing.core.step import CallKey
+from offing.core.usage import UsageDelta
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import Claim
-from offing.storage.steps import AlreadyRecorded, Booking
+from offing.storage.steps import AlreadyRecorded
 from tests.storage.builders import TERM, a_step, claimed, older
 
 
 async def append(pool: Database, claim: Claim, *titles: str, key: CallKey | None = None) -> list[int]:
     async with pool.transaction(LOCAL_TENANT) as connection:
         drafts = [a_step(title, key=key) for title in titles]
-        return [s.seq for s in await steps.append(connection, claim.fence, TERM, drafts, Booking())]
+        return [s.seq for s in await steps.append(connection, claim.fence, TERM, drafts, UsageDelta())]
 
 
 async def test_steps_follow_one_another_without_a_gap(pool: Database) -> None:

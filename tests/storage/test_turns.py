@@ -11,15 +11,17 @@ from pydantic import BaseModel
 
 from offing.clock import new_id
 from offing.core.model import Answer, Attempt, FailureKind, Message, Sampled, Usage
+from offing.core.role_call import CallOrigin, RejectedCompletion, SegmentPosition, rejections
 from offing.core.run import Fence
+from offing.core.token_checks import BrokenRecord
 from offing.core.tokens import SpanKind, TextSpan, TokenTrace
 from offing.core.trajectory import Fracture
+from offing.core.usage import UsageDelta
 from offing.storage import segments, steps, turn_rows, turns
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.segments import StoredTurn
-from offing.storage.token_columns import BrokenRecord, columns_of, floats_in, ids_in, mask_in, packed_mask
-from offing.storage.turns import Origin, Place, Rejection
+from offing.storage.token_columns import columns_of, floats_in, ids_in, mask_in, packed_mask
 from tests.storage.builders import TERM, a_step, claimed
 
 
@@ -50,11 +52,11 @@ def an_answer(
     return Answer(Word(word=text), text, "small@3", said, {"temperature": 1.0}, trace=trace, spans=spans)
 
 
-async def wrote(pool: Database, fence: Fence, answer: Answer, place: Place | None) -> int:
+async def wrote(pool: Database, fence: Fence, answer: Answer, place: SegmentPosition | None) -> int:
     async with pool.transaction(fence.tenant) as connection:
-        (step,) = await steps.append(connection, fence, TERM, [a_step()], steps.Booking())
+        (step,) = await steps.append(connection, fence, TERM, [a_step()], UsageDelta())
         await turn_rows.insert(
-            connection, fence, [turns.turn_of(step.seq, Origin("planner", "policy", 1), answer, place)]
+            connection, fence, [turns.turn_of(step.seq, CallOrigin("planner", "policy", 1), answer, place)]
         )
     return step.seq
 
@@ -66,16 +68,19 @@ async def stored(pool: Database, fence: Fence) -> list[StoredTurn]:
 
 async def test_turns_of_every_kind_are_stored_together_and_keep_apart(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    origin, prompt = Origin("planner", "policy", 1), Message("user", ("Why?",))
+    origin, prompt = CallOrigin("planner", "policy", 1), Message("user", ("Why?",))
     spans = (TextSpan(SpanKind.ACTION, 0, 2),)
     given = [
-        (an_answer(a_trace((1,), "ab"), spans=spans), Place(0, 0, Fracture.ROOT)),
+        (an_answer(a_trace((1,), "ab"), spans=spans), SegmentPosition(0, 0, Fracture.ROOT)),
         (replace(an_answer(), messages=()), None),
-        (an_answer(None, prompt, text="cd"), Place(1, 0, Fracture.COMPACTION, parent=0)),
-        (an_answer(a_trace((5, 6), "efg"), prompt, text="efg", spans=(TextSpan(SpanKind.PLAN, 1, 3),)), Place(2, 0)),
+        (an_answer(None, prompt, text="cd"), SegmentPosition(1, 0, Fracture.COMPACTION, parent=0)),
+        (
+            an_answer(a_trace((5, 6), "efg"), prompt, text="efg", spans=(TextSpan(SpanKind.PLAN, 1, 3),)),
+            SegmentPosition(2, 0),
+        ),
     ]
     async with pool.transaction(fence.tenant) as connection:
-        new = await steps.append(connection, fence, TERM, [a_step()] * len(given), steps.Booking())
+        new = await steps.append(connection, fence, TERM, [a_step()] * len(given), UsageDelta())
         rows = [turns.turn_of(s.seq, origin, *one) for s, one in zip(new, given, strict=True)]
         await turn_rows.insert(connection, fence, rows)
     found = await stored(pool, fence)
@@ -93,7 +98,7 @@ async def test_turns_of_every_kind_are_stored_together_and_keep_apart(pool: Data
 async def test_tokens_come_back_as_they_were_sampled(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
     spans = (TextSpan(SpanKind.SWITCH, 0, 1), TextSpan(SpanKind.ACTION, 1, 2))
-    await wrote(pool, fence, an_answer(a_trace(), spans=spans), Place(0, 0, Fracture.ROOT))
+    await wrote(pool, fence, an_answer(a_trace(), spans=spans), SegmentPosition(0, 0, Fracture.ROOT))
     (turn,) = await stored(pool, fence)
     tokens = turn.tokens
     assert tokens is not None
@@ -112,11 +117,11 @@ async def test_tokens_come_back_as_they_were_sampled(pool: Database) -> None:
 async def test_a_segment_keeps_each_token_and_each_message_once(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
     first = an_answer(a_trace())
-    seq = await wrote(pool, fence, first, Place(0, 0, Fracture.ROOT))
+    seq = await wrote(pool, fence, first, SegmentPosition(0, 0, Fracture.ROOT))
     said = Message("assistant", ("ab",), turn=seq)
     longer = (*first.messages, said, Message("user", ("And then?",)))
     second = an_answer(a_trace((1, 2, 3, 97, 98, 0, 9), "cd"), *longer, text="cd")
-    await wrote(pool, fence, second, Place(0, 1, kept_messages=3, kept_tokens=6))
+    await wrote(pool, fence, second, SegmentPosition(0, 1, kept_messages=3, kept_tokens=6))
     async with pool.transaction(LOCAL_TENANT) as connection:
         (segment,) = await segments.segments_of(connection, fence.run)
         row = await (
@@ -139,31 +144,31 @@ async def test_a_segment_keeps_each_token_and_each_message_once(pool: Database) 
 async def test_a_text_without_tokens_has_a_segment_and_trains_by_imitation(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
     untraced = replace(an_answer(), untraced="the server gives no log-probabilities")
-    await wrote(pool, fence, untraced, Place(0, 0, Fracture.ROOT))
+    await wrote(pool, fence, untraced, SegmentPosition(0, 0, Fracture.ROOT))
     (turn,) = await stored(pool, fence)
     assert (turn.tokens, turn.segment) == (None, 0)
     assert (turn.trainable, turn.trainable_reason) == ("sft", "the server gives no log-probabilities")
 
 
-def a_rejection(text: str = "?!", nth: int = 1, prompt: Sequence[int] = (1, 2, 3)) -> Rejection:
+def a_rejection(text: str = "?!", nth: int = 1, prompt: Sequence[int] = (1, 2, 3)) -> RejectedCompletion:
     trace = a_trace(prompt, text, finish="length")
     sampled = Sampled("small@3", (Message("user", ("Why?",)),), {"temperature": 1.0, "seed": nth}, trace)
     usage = Usage(len(prompt), len(trace.completion_ids), Decimal("0.25"))
     attempt = Attempt(FailureKind.INVALID_OUTPUT, "Write a word.", text, 5, usage, sampled)
-    return Rejection(attempt, sampled, nth)
+    return RejectedCompletion(attempt, sampled, nth)
 
 
-async def rejected(pool: Database, fence: Fence, rejection: Rejection, place: Place) -> int:
+async def rejected(pool: Database, fence: Fence, rejection: RejectedCompletion, place: SegmentPosition) -> int:
     async with pool.transaction(fence.tenant) as connection:
-        (step,) = await steps.append(connection, fence, TERM, [a_step()], steps.Booking())
-        row = turns.rejected_of(step.seq, Origin("planner", "policy", 1), rejection, place)
+        (step,) = await steps.append(connection, fence, TERM, [a_step()], UsageDelta())
+        row = turns.rejected_of(step.seq, CallOrigin("planner", "policy", 1), rejection, place)
         await turn_rows.insert(connection, fence, [row])
     return step.seq
 
 
 async def test_what_no_role_could_use_is_kept_whole_and_says_so(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    await rejected(pool, fence, a_rejection(), Place(0, 0, Fracture.REJECTED))
+    await rejected(pool, fence, a_rejection(), SegmentPosition(0, 0, Fracture.REJECTED))
     (turn,) = await stored(pool, fence)
     assert (turn.accepted, turn.attempt, turn.problem, turn.trainable) == (False, 1, "Write a word.", "rl")
     assert (turn.completion, turn.sampling["seed"], turn.finish) == ("?!", 1, "length")
@@ -176,8 +181,8 @@ async def test_what_no_role_could_use_is_kept_whole_and_says_so(pool: Database) 
 
 async def test_an_end_of_turn_alone_and_a_nul_are_kept_as_sampled(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    await rejected(pool, fence, a_rejection(""), Place(0, 0, Fracture.REJECTED))
-    await rejected(pool, fence, a_rejection("a\0", 2), Place(1, 0, Fracture.REJECTED))
+    await rejected(pool, fence, a_rejection(""), SegmentPosition(0, 0, Fracture.REJECTED))
+    await rejected(pool, fence, a_rejection("a\0", 2), SegmentPosition(1, 0, Fracture.REJECTED))
     empty, nul = await stored(pool, fence)
     assert [(t.completion, t.spans[0].end_token, t.accepted) for t in (empty, nul)] == [
         ("", 1, False),
@@ -189,8 +194,8 @@ async def test_an_end_of_turn_alone_and_a_nul_are_kept_as_sampled(pool: Database
 
 async def test_a_role_goes_on_from_what_it_could_use(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    await wrote(pool, fence, an_answer(a_trace()), Place(0, 0, Fracture.ROOT))
-    await rejected(pool, fence, a_rejection(prompt=(1, 2, 9)), Place(1, 0, Fracture.REJECTED, 0, 2))
+    await wrote(pool, fence, an_answer(a_trace()), SegmentPosition(0, 0, Fracture.ROOT))
+    await rejected(pool, fence, a_rejection(prompt=(1, 2, 9)), SegmentPosition(1, 0, Fracture.REJECTED, 0, 2))
     async with pool.transaction(LOCAL_TENANT) as connection:
         count, tails = await segments.tails_of(connection, fence.run)
         _, aside = await segments.segments_of(connection, fence.run)
@@ -204,9 +209,9 @@ async def test_the_turns_of_a_call_share_what_it_used(pool: Database) -> None:
     passing = Attempt(FailureKind.TIMEOUT, "No whole answer.", usage=Usage(1, 1))
     used = first.attempt.usage + passing.usage + Usage(3, 2, Decimal("0.5"))
     answer = replace(an_answer(a_trace()), attempts=(first.attempt, passing), usage=used)
-    assert turns.rejections(answer.attempts) == [first]
-    await rejected(pool, fence, first, Place(0, 0, Fracture.REJECTED))
-    await wrote(pool, fence, answer, Place(1, 0, Fracture.ROOT))
+    assert rejections(answer.attempts) == [first]
+    await rejected(pool, fence, first, SegmentPosition(0, 0, Fracture.REJECTED))
+    await wrote(pool, fence, answer, SegmentPosition(1, 0, Fracture.ROOT))
     one, other = await stored(pool, fence)
     assert [(t.attempt, t.prompt_tokens, t.completion_tokens) for t in (one, other)] == [(1, 3, 3), (3, 4, 3)]
     assert [a["message"] for a in other.failed_attempts] == ["Write a word.", "No whole answer."]
@@ -217,8 +222,8 @@ async def test_the_turns_of_a_call_share_what_it_used(pool: Database) -> None:
 
 async def test_a_segment_says_where_it_comes_from(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    await wrote(pool, fence, an_answer(a_trace()), Place(0, 0, Fracture.ROOT))
-    await wrote(pool, fence, an_answer(a_trace((1, 2, 7))), Place(1, 0, Fracture.MEMORY_EDIT, 0, 2))
+    await wrote(pool, fence, an_answer(a_trace()), SegmentPosition(0, 0, Fracture.ROOT))
+    await wrote(pool, fence, an_answer(a_trace((1, 2, 7))), SegmentPosition(1, 0, Fracture.MEMORY_EDIT, 0, 2))
     async with pool.transaction(LOCAL_TENANT) as connection:
         _, edited = await segments.segments_of(connection, fence.run)
     assert (edited.idx, edited.parent, edited.parent_tokens) == (1, 0, 2)
@@ -235,16 +240,16 @@ async def test_a_registered_version_is_found_by_its_name(pool: Database) -> None
             " values (%s, %s, 'small', 3, 'full', 'x', 'x')",
             (version, LOCAL_TENANT),
         )
-    await wrote(pool, fence, an_answer(a_trace()), Place(0, 0, Fracture.ROOT))
-    await wrote(pool, fence, an_answer(a_trace(policy="served elsewhere")), Place(1, 0, Fracture.ROOT))
+    await wrote(pool, fence, an_answer(a_trace()), SegmentPosition(0, 0, Fracture.ROOT))
+    await wrote(pool, fence, an_answer(a_trace(policy="served elsewhere")), SegmentPosition(1, 0, Fracture.ROOT))
     ours, other = await stored(pool, fence)
     assert (ours.policy_version_id, other.policy_version_id) == (version, None)
 
 
 async def test_the_last_turns_are_marked_and_no_others(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
-    first = await wrote(pool, fence, an_answer(a_trace()), Place(0, 0, Fracture.ROOT))
-    last = await wrote(pool, fence, an_answer(a_trace()), Place(1, 0, Fracture.WORKSPACE_RESET, 0, 3))
+    first = await wrote(pool, fence, an_answer(a_trace()), SegmentPosition(0, 0, Fracture.ROOT))
+    last = await wrote(pool, fence, an_answer(a_trace()), SegmentPosition(1, 0, Fracture.WORKSPACE_RESET, 0, 3))
     for seqs in ([first], [last]):
         async with pool.transaction(LOCAL_TENANT) as connection:
             await turns.mark_done(connection, fence.run, seqs)
@@ -277,7 +282,7 @@ def test_tokens_that_contradict_one_another_are_refused_by_name(field: str, chan
 async def test_a_refused_turn_leaves_no_step(pool: Database) -> None:
     fence = (await claimed(pool, LOCAL_TENANT)).fence
     with pytest.raises(BrokenRecord):
-        await wrote(pool, fence, an_answer(a_trace(), text="another text"), Place(0, 0, Fracture.ROOT))
+        await wrote(pool, fence, an_answer(a_trace(), text="another text"), SegmentPosition(0, 0, Fracture.ROOT))
     async with pool.transaction(LOCAL_TENANT) as connection:
         assert [s.title for s in await steps.after(connection, fence.run, 1, 9)] == []
 

@@ -9,6 +9,7 @@ from offing.core.model import EngineChoice
 from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import StepDraft, StepKind
+from offing.core.usage import UsageDelta
 from offing.services import rollouts, tasks
 from offing.services.graphs import installed
 from offing.services.rollouts import BatchRequest, Created, ScorerSpec, SeenGroup
@@ -20,7 +21,6 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.rollouts import RolloutFilter, RolloutRow
 from offing.storage.runs import Release
-from offing.storage.steps import Booking
 from offing_workers.collection import settle
 from tests.workers.processes import ALL_GRAPHS
 
@@ -109,9 +109,9 @@ class Collector:
         async with self.database.transaction(self.tenant) as connection:
             if answer is not None:
                 draft = StepDraft(StepKind.REPORT, "Report", {})
-                (step,) = await steps.append(connection, claim.fence, TERM, [draft], Booking())
+                (step,) = await steps.append(connection, claim.fence, TERM, [draft], UsageDelta())
                 await reports.insert(connection, claim.fence, step.seq, _report(answer, reason, citations))
-            await steps.append(connection, claim.fence, TERM, [ended_step(status, reason)], Booking())
+            await steps.append(connection, claim.fence, TERM, [ended_step(status, reason)], UsageDelta())
             await runs.hand_back(connection, claim.fence, Release(status, reason))
 
     async def members(self) -> list[RolloutRow]:

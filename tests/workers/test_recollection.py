@@ -10,10 +10,10 @@ import pytest
 
 from offing.core.run import Fence
 from offing.core.step import CallKey, Step, StepDraft, StepKind
+from offing.core.usage import UsageDelta
 from offing.storage import steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
-from offing.storage.steps import Booking
 from offing_workers.recollection import Recollection
 from tests.storage.builders import TERM, claimed
 
@@ -59,7 +59,7 @@ def observation(nth: int) -> StepDraft:
 
 async def appended(database: Database, fence: Fence, draft: StepDraft) -> Step:
     async with database.transaction(LOCAL_TENANT) as connection:
-        (step,) = await steps.append(connection, fence, TERM, [draft], Booking())
+        (step,) = await steps.append(connection, fence, TERM, [draft], UsageDelta())
     return step
 
 

@@ -13,6 +13,7 @@ from offing.core.policy import Policy, Rule
 from offing.core.question import Answer, Asking, Question, QuestionKind, Verdict, asking_json
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import StepDraft, StepKind
+from offing.core.usage import UsageDelta
 from offing.services import rollouts, tasks
 from offing.services.graphs import installed
 from offing.services.questions import answer, asked
@@ -21,7 +22,6 @@ from offing.services.runs import RunRequest, cancel, pause, resume
 from offing.storage import questions, reports, runs, steps
 from offing.storage.questions import NewQuestion
 from offing.storage.runs import RunRow
-from offing.storage.steps import Booking
 from offing_workers.replay import replayed
 from offing_workers.waiting import Awaited, release
 from tests.workers.collecting import Collector, a_task
@@ -266,7 +266,7 @@ async def held(platform: Platform, **more: object) -> UUID:
     async with platform.database.transaction(platform.tenant) as connection:
         asking = Asking(QuestionKind.ASK, "Which year?")
         draft = StepDraft(StepKind.QUESTION, "Which year?", asking_json(asking))
-        (step,) = await steps.append(connection, claim.fence, 30, [draft], Booking())
+        (step,) = await steps.append(connection, claim.fence, 30, [draft], UsageDelta())
         await questions.insert(connection, claim.fence, NewQuestion(step.seq, asking))
     return run
 

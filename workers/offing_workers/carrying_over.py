@@ -10,12 +10,12 @@ import structlog
 from offing.core.errors import Fenced, StateTooLarge
 from offing.core.run import Fence
 from offing.core.step import StepDraft, StepKind, shortened
+from offing.core.usage import UsageDelta
 from offing.sdk import Graph, RunView
 from offing.storage import checkpoint_upgrade, steps
 from offing.storage.checkpoints import serializer
 from offing.storage.pool import Connection
 from offing.storage.runs import RunRow
-from offing.storage.steps import Booking
 from offing.telemetry.redaction import redact
 
 TITLE = "Goes on in another version of its graph"
@@ -43,7 +43,9 @@ async def carried_over(connection: Connection, fence: Fence, term: float, row: R
     await checkpoint_upgrade.repin(connection, fence, graph.version)
     payload = {"after": "upgrade", "from": row.graph_version, "to": graph.version}
     detail = f"{row.graph_version[:12]} to {graph.version[:12]}"
-    await steps.append(connection, fence, term, [StepDraft(StepKind.RESUMED, TITLE, payload, detail=detail)], Booking())
+    await steps.append(
+        connection, fence, term, [StepDraft(StepKind.RESUMED, TITLE, payload, detail=detail)], UsageDelta()
+    )
     return ""
 
 

@@ -13,8 +13,10 @@ from offing.core.citation import check
 from offing.core.evidence import EvidenceBook
 from offing.core.model import Answer, Attempt, EngineChoice, EngineFailure, FailureKind
 from offing.core.report import Evidence, Report, ReportDraft
+from offing.core.role_call import CallOrigin, rejections
 from offing.core.run import RunStatus, StopReason, exhausted
 from offing.core.step import CallKey, Step, StepDraft, StepKind
+from offing.core.token_checks import refuse_broken
 from offing.core.tool import Span, ToolResult, ToolSpec, ToolStatus
 from offing.core.trajectory import Fracture, outcome_of
 from offing.models.engine import RoleRequest, engine_for
@@ -27,9 +29,7 @@ from offing.sdk.values import Input, Output
 from offing.services.library import texts_of
 from offing.storage import reports, turns
 from offing.storage.pool import Connection, Database
-from offing.storage.token_columns import refuse_broken
 from offing.storage.turn_rows import TurnRow
-from offing.storage.turns import Origin
 from offing.telemetry.attributes import DECISION
 from offing.telemetry.redaction import redact, without_secrets
 from offing.telemetry.tracing import mark_failed
@@ -342,7 +342,7 @@ class SliceContext(AsksPeople):
         fracture: Fracture | None = None,
     ) -> Step:
         """Append a role call: a step and a turn for each completion that could not be used, then its own."""
-        rejected = turns.rejections(attempts)
+        rejected = rejections(attempts)
         for sampled in (r.sampled.trace for r in rejected):
             refuse_broken(sampled, sampled.text)
         if answer is not None and answer.trace is not None:
@@ -350,7 +350,7 @@ class SliceContext(AsksPeople):
         aside = [self._placing.aside(role.name, r.sampled) for r in rejected]
         place = self._placing.place(role.name, answer, fracture) if answer else None
         assert draft.key is not None
-        origin = Origin(role.name, choice.engine, draft.key.superstep)
+        origin = CallOrigin(role.name, choice.engine, draft.key.superstep)
 
         def behind(new: Sequence[Step]) -> list[TurnRow]:
             unused = zip(rejected, aside, new, strict=False)

@@ -8,10 +8,10 @@ from typing import Any
 
 from offing.core.model import EngineChoice, EngineFailure
 from offing.core.report import Report
+from offing.core.role_call import RejectedCompletion, attempt_as_json
 from offing.core.step import CallKey, StepDraft, StepKind
 from offing.core.tool import ToolStatus
 from offing.sdk import Role, ToolCall
-from offing.storage.turns import Rejection, attempt_as_json
 from offing.telemetry.redaction import redact_value
 from offing_workers.toolbelt import Outcome
 
@@ -44,7 +44,7 @@ def failed(
     )
 
 
-def unused(role: Role[Any, Any], choice: EngineChoice, rejection: Rejection, turn: int) -> StepDraft:
+def unused(role: Role[Any, Any], choice: EngineChoice, rejection: RejectedCompletion, turn: int) -> StepDraft:
     """What was written is in the turn; tokens and money count with the call's own step."""
     said = {"role": role.name, "engine": choice.engine, "model": choice.model, "attempt": rejection.nth}
     problem, ms = rejection.attempt.message, rejection.attempt.ms

@@ -10,10 +10,10 @@ from dataclasses import replace
 from uuid import UUID
 
 from offing.core.model import Answer, Message, Sampled
+from offing.core.role_call import SegmentPosition
 from offing.core.trajectory import Fracture, Tail, goes_on, text_goes_on
 from offing.storage import segments
 from offing.storage.pool import Database
-from offing.storage.turns import Place
 
 
 class Placing:
@@ -36,7 +36,7 @@ class Placing:
                     self._next, self._tails = await segments.tails_of(connection, self._run)
                 self._known = True
 
-    def place(self, role: str, answer: Answer, said: Fracture | None) -> Place | None:
+    def place(self, role: str, answer: Answer, said: Fracture | None) -> SegmentPosition | None:
         """The place of a role's new turn, which is its latest from now on. None: no text, so no segment.
 
         `said`: what the graph says of its context. Its word goes; without one, the tokens decide, or else the text.
@@ -53,14 +53,14 @@ class Placing:
         self._tails[role] = _tail(place, answer)
         return place
 
-    def aside(self, role: str, sampled: Sampled) -> Place:
+    def aside(self, role: str, sampled: Sampled) -> SegmentPosition:
         """The place of a completion that no role could use: a segment of its own, from which nothing goes on."""
         tail, ids = self._tails.get(role), sampled.trace.prompt_ids
         if tail is None:
             return self._opened(Fracture.REJECTED)
         return self._opened(Fracture.REJECTED, tail.segment, _shared(tail.ids, ids))
 
-    def placed(self, role: str, place: Place | None, seq: int) -> None:
+    def placed(self, role: str, place: SegmentPosition | None, seq: int) -> None:
         """The turn at `place` has become step `seq`."""
         tail = self._tails.get(role)
         if place and tail and (tail.segment, tail.place) == (place.segment, place.place):
@@ -80,18 +80,18 @@ class Placing:
         """Seqs of each role's latest turn."""
         return sorted(tail.seq for tail in self._tails.values() if tail.seq)
 
-    def _opened(self, why: Fracture, parent: int | None = None, shared: int | None = None) -> Place:
-        place = Place(self._next, 0, why, parent, shared)
+    def _opened(self, why: Fracture, parent: int | None = None, shared: int | None = None) -> SegmentPosition:
+        place = SegmentPosition(self._next, 0, why, parent, shared)
         self._next += 1
         return place
 
 
-def _next_in(tail: Tail, messages: Sequence[Message]) -> Place:
+def _next_in(tail: Tail, messages: Sequence[Message]) -> SegmentPosition:
     kept = len(tail.messages) + 1 if text_goes_on(tail, messages) else 0
-    return Place(tail.segment, tail.place + 1, kept_messages=kept, kept_tokens=len(tail.ids or ()))
+    return SegmentPosition(tail.segment, tail.place + 1, kept_messages=kept, kept_tokens=len(tail.ids or ()))
 
 
-def _tail(place: Place, answer: Answer) -> Tail:
+def _tail(place: SegmentPosition, answer: Answer) -> Tail:
     trace = answer.trace
     ids = trace.prompt_ids + trace.completion_ids if trace else None
     return Tail(place.segment, place.place, 0, answer.messages, answer.text, ids)

@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import reduce
 from hashlib import blake2b
+from operator import add
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -22,11 +23,12 @@ from pydantic import BaseModel
 
 from offing.core.errors import Fenced, OffingError, ReplayDiverged, Unavailable
 from offing.core.run import Fence, Spent
-from offing.core.step import CallKey, Step, StepDraft
+from offing.core.step import CallKey, Step, StepDraft, place_step
+from offing.core.usage import UsageDelta
 from offing.finishing import finished
 from offing.storage import runs, spend, steps, turn_rows, turns
 from offing.storage.pool import Connection, Database
-from offing.storage.steps import AlreadyRecorded, Booking
+from offing.storage.steps import AlreadyRecorded
 from offing.storage.turn_rows import TurnRow
 from offing.telemetry.redaction import without_secrets
 from offing_workers.places import Places
@@ -73,7 +75,7 @@ class Doubtful:
 
     drafts: tuple[StepDraft, ...]
     left: int
-    used: Mapping[CallKey, Booking]
+    used: Mapping[CallKey, UsageDelta]
     """By calls."""
     seconds: float
 
@@ -119,7 +121,7 @@ class Recorder:
         self._journal, self._ordinals = journal, Counter[tuple[int, str]]()
         self._monotonic, self._booked_at = monotonic, monotonic()
         self._spent = spent
-        self._unbooked: dict[CallKey, Booking] = {}
+        self._unbooked: dict[CallKey, UsageDelta] = {}
         """What each call used. It is written with the call's own step: with another's, it would be counted again by the
         worker that makes the call anew. What has no step is written at the end."""
         self._adopted: dict[CallKey, int] = {}
@@ -168,7 +170,7 @@ class Recorder:
     ) -> None:
         """Tokens and money that a call used, and what had been set aside for it; written with its step."""
         self._spent = replace(self._spent, tokens=self._spent.tokens + tokens, usd=self._spent.usd + usd)
-        self._note_used(key, Booking(tokens=tokens, usd=usd, released=released, day=day))
+        self._note_used(key, UsageDelta(tokens=tokens, usd=usd, released=released, day=day))
 
     def adopt(self, key: CallKey, spent: Spent) -> None:
         """Count what a run that this one started has used; written with the step that records its end."""
@@ -176,7 +178,7 @@ class Recorder:
         self._spent = Spent(
             mine.turns + spent.turns, mine.tokens + spent.tokens, mine.usd + spent.usd, mine.seconds + spent.seconds
         )
-        used = Booking(tokens=spent.tokens, inherited=spent.usd, seconds=spent.seconds)
+        used = UsageDelta(tokens=spent.tokens, inherited=spent.usd, seconds=spent.seconds)
         self._adopted[key] = spent.turns
         self._note_used(key, used)
 
@@ -185,8 +187,8 @@ class Recorder:
         if key in self._unbooked:
             self._without_step.add(key)
 
-    def _note_used(self, key: CallKey, used: Booking) -> None:
-        self._unbooked[key] = _sum(self._unbooked.get(key, Booking()), used)
+    def _note_used(self, key: CallKey, used: UsageDelta) -> None:
+        self._unbooked[key] = self._unbooked.get(key, UsageDelta()) + used
 
     def next_key(self, *asked: Any) -> CallKey:
         """The key of the append that the running node makes now. `asked`: what it is about."""
@@ -302,7 +304,7 @@ class Recorder:
     ) -> list[Step]:
         """Keep an append for the end of the slice, and say which steps it will be."""
         first, at = self.recollection.last_seq + 1, datetime.now(UTC)
-        new = [steps.placed(d, first + nth, at, self.fence.number) for nth, d in enumerate(drafts)]
+        new = [place_step(d, first + nth, at, self.fence.number) for nth, d in enumerate(drafts)]
         self._unwritten.append(Unwritten(drafts, tuple(new), left, also, behind(new[left:]) if behind else []))
         self.recollection.note(new)
         return new
@@ -311,7 +313,7 @@ class Recorder:
         """Write the drafts, of which the first `left` were left for later, and book what was used."""
         used, seconds, written = self._taken(drafts), self._seconds_taken(), self._written
         turns = self._spent.turns - sum(turns for key, turns in self._adopted.items() if key in self._unbooked)
-        booking = reduce(_sum, used.values(), Booking(turns=turns, seconds=seconds))
+        booking = reduce(add, used.values(), UsageDelta(turns=turns, seconds=seconds))
         try:
             return await self._persist(drafts, left, also, booking)
         except BaseException as error:
@@ -338,7 +340,7 @@ class Recorder:
             if found is None:
                 self._give_back(doubtful)
 
-    def _taken(self, drafts: Sequence[StepDraft]) -> dict[CallKey, Booking]:
+    def _taken(self, drafts: Sequence[StepDraft]) -> dict[CallKey, UsageDelta]:
         """What is to be booked with these drafts; once calls are over, whatever was paid."""
         keys = {draft.key for draft in drafts if draft.key is not None} | self._without_step
         if self._calls_over:
@@ -354,7 +356,9 @@ class Recorder:
         seconds, self._unbooked_seconds = self._unbooked_seconds + worked, 0.0
         return seconds
 
-    async def _persist(self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: Booking) -> list[Step]:
+    async def _persist(
+        self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: UsageDelta
+    ) -> list[Step]:
         """Write until it is written. `left`: how many of the drafts come first and are not what `also` is about."""
         while True:
             try:
@@ -367,7 +371,9 @@ class Recorder:
                 if not isinstance(error, Unavailable):
                     raise
 
-    async def _write(self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: Booking) -> list[Step]:
+    async def _write(
+        self, drafts: Sequence[StepDraft], left: int, also: Also | None, booking: UsageDelta
+    ) -> list[Step]:
         async with self._database.transaction(self.fence.tenant) as connection:
             new = await steps.append(connection, self.fence, self.term, drafts, booking)
             self._saving = await self._checkpoints.save(connection)
@@ -452,16 +458,3 @@ def _digest(asked: Sequence[Any]) -> str:
     """Of models, drafts and plain data; stored JSON has lost the order of its keys, so it is sorted."""
     plain = [one.model_dump(mode="json") if isinstance(one, BaseModel) else one for one in asked]
     return blake2b(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS, default=str), digest_size=8).hexdigest()
-
-
-def _sum(one: Booking, other: Booking) -> Booking:
-    """Both together, but for turns, which are the first one's."""
-    return Booking(
-        turns=one.turns,
-        tokens=one.tokens + other.tokens,
-        usd=one.usd + other.usd,
-        inherited=one.inherited + other.inherited,
-        seconds=one.seconds + other.seconds,
-        released=one.released + other.released,
-        day=one.day or other.day,
-    )

@@ -21,6 +21,7 @@ from offing.core.errors import Fenced, Unavailable
 from offing.core.policy import policy_of
 from offing.core.run import TERMINAL, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
+from offing.core.usage import UsageDelta
 from offing.sdk import DraftCitation, DraftSection, DraftSentence, Evidence, Graph, ReportDraft, RunView
 from offing.sdk.running import carrying
 from offing.services import mcp_results, prompt_library
@@ -34,7 +35,6 @@ from offing.storage import child_runs, runs, spend, steps
 from offing.storage.checkpoints import FencedSaver
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
-from offing.storage.steps import Booking
 from offing.telemetry.logs import bound
 from offing.telemetry.redaction import redact
 from offing.tools import registry
@@ -180,7 +180,7 @@ class Slice:
         status, reason, term = RunStatus.DEAD, StopReason.NO_PROGRESS, self._limits.term
         self.to_settle = self._is_rollout
         async with self._database.transaction(self._fence.tenant) as connection:
-            await steps.append(connection, self._fence, term, [ended_step(status, reason, detail=detail)], Booking())
+            await steps.append(connection, self._fence, term, [ended_step(status, reason, detail=detail)], UsageDelta())
             await runs.hand_back(connection, self._fence, Release(status, stop_reason=reason, error=detail))
 
     async def _advance(self) -> None:

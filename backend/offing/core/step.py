@@ -110,6 +110,25 @@ class Step:
     key: CallKey | None = None
 
 
+def place_step(draft: StepDraft, seq: int, at: datetime, fence: int) -> Step:
+    """Return the step that a draft becomes at `seq`."""
+    return Step(
+        seq=seq,
+        kind=draft.kind,
+        title=shortened(draft.title),
+        payload=draft.payload,
+        label=draft.label or draft.kind,
+        detail=shortened(draft.detail),
+        ok=draft.ok,
+        ms=draft.ms,
+        tokens=draft.tokens,
+        turn=draft.turn,
+        at=at,
+        fence=fence,
+        key=draft.key,
+    )
+
+
 def shortened(text: str, limit: int = TITLE_LIMIT) -> str:
     """One line of at most `limit` code points, with an ellipsis where something was left out."""
     line = " ".join(text.split())

@@ -4,9 +4,6 @@ Knows what a step looks like as a row, and nothing of what the kinds mean.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +13,8 @@ from psycopg.types.json import Jsonb
 
 from offing.core.errors import Fenced, OffingError
 from offing.core.run import Fence
-from offing.core.step import CallKey, Step, StepDraft, StepKind, shortened
+from offing.core.step import CallKey, Step, StepDraft, StepKind, place_step, shortened
+from offing.core.usage import UsageDelta
 from offing.storage.fencing import OURS, ours
 from offing.storage.pool import Connection
 
@@ -92,25 +90,8 @@ class AlreadyRecorded(OffingError):
     code = "already_recorded"
 
 
-@dataclass(frozen=True, slots=True)
-class Booking:
-    """What a run used since its last append; added to its totals with the next one."""
-
-    turns: int = 0
-    """Turns begun in all, not since the last append. 0: none."""
-    tokens: int = 0
-    usd: Decimal = field(default_factory=Decimal)
-    inherited: Decimal = field(default_factory=Decimal)
-    """Money that runs which this one started have used: part of its total, and booked to the tenant already."""
-    seconds: float = 0.0
-    released: Decimal = field(default_factory=Decimal)
-    """Money that was set aside for calls that are over."""
-    day: date | None = None
-    """On which it was set aside. None: nothing was."""
-
-
 async def append(
-    connection: Connection, fence: Fence, term: float, drafts: Sequence[StepDraft], spent: Booking
+    connection: Connection, fence: Fence, term: float, drafts: Sequence[StepDraft], spent: UsageDelta
 ) -> list[Step]:
     """Append as the owner of a claim with a lease of `term` seconds.
 
@@ -132,13 +113,13 @@ async def append(
         raise AlreadyRecorded(str(fence.run), str(drafts[0].key)) from error
     if len(rows) != len(drafts):
         raise Fenced(str(fence.run), fence.number)
-    return [placed(d, seq, at, fence.number) for d, (seq, at) in zip(drafts, rows, strict=True)]
+    return [place_step(d, seq, at, fence.number) for d, (seq, at) in zip(drafts, rows, strict=True)]
 
 
 async def append_unowned(connection: Connection, run: UUID, drafts: Sequence[StepDraft]) -> list[Step]:
     """Append from outside a claim, in a transaction that has already checked that this is allowed."""
     rows = await (await connection.execute(APPEND_UNOWNED, _parameters(run, drafts))).fetchall()
-    return [placed(d, seq, at, 0) for d, (seq, at) in zip(drafts, rows, strict=True)]
+    return [place_step(d, seq, at, 0) for d, (seq, at) in zip(drafts, rows, strict=True)]
 
 
 async def after(connection: Connection, run: UUID, seq: int, limit: int) -> list[Step]:
@@ -212,22 +193,3 @@ def _json(draft: StepDraft) -> dict[str, Any]:
         "ordinal": key.ordinal if key else None,
         "payload": draft.payload,
     }
-
-
-def placed(draft: StepDraft, seq: int, at: datetime, fence: int) -> Step:
-    """A draft as the step that it becomes in its place."""
-    return Step(
-        seq=seq,
-        kind=draft.kind,
-        title=shortened(draft.title),
-        payload=draft.payload,
-        label=draft.label or draft.kind,
-        detail=shortened(draft.detail),
-        ok=draft.ok,
-        ms=draft.ms,
-        tokens=draft.tokens,
-        turn=draft.turn,
-        at=at,
-        fence=fence,
-        key=draft.key,
-    )

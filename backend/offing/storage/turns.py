@@ -7,13 +7,13 @@ Storing them is in `turn_rows`, reading back in `segments`.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from offing.core.model import Answer, Attempt, Message, Sampled, Usage
+from offing.core.model import Answer, Attempt, Message, Usage
+from offing.core.role_call import CallOrigin, RejectedCompletion, SegmentPosition, attempt_as_json, rejections
 from offing.core.tokens import SpanKind, TextSpan, TokenSpan, TokenTrace, token_spans
-from offing.core.trajectory import Fracture
 from offing.storage.pool import Connection
 from offing.storage.token_columns import TokenColumns, columns_of
 from offing.storage.turn_rows import TurnRow
@@ -27,34 +27,6 @@ UNTRAIN = """
     update turn set trainable = 'none', trainable_reason = 'the flow took it out of its context unseen'
      where run_id = %s and seq = any(%s)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Who was asked, and when."""
-
-    role: str
-    engine: str
-    superstep: int
-    """Of the graph; a fork before the turn starts at the latest checkpoint before it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a turn stands among the segments of its run."""
-
-    segment: int
-    place: int
-    """In its segment, from 0."""
-    fracture: Fracture | None = None
-    """Why a segment begins with it. None: it goes on."""
-    parent: int | None = None
-    """For a segment that begins: the role's one before. None: there is none."""
-    parent_tokens: int | None = None
-    """Tokens at the start that are the parent's. None: ids are not known, or there is no parent."""
-    kept_messages: int = 0
-    """Messages of the prompt that the segment has already."""
-    kept_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +59,6 @@ class _Said:
     """Why no role could use it. Empty: one did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """A completion that no role could use, as a turn of its own."""
-
-    attempt: Attempt
-    sampled: Sampled
-    nth: int
-    """Of its role call, from 1."""
-
-
-def rejections(attempts: Sequence[Attempt]) -> list[Rejection]:
-    """Those of a role call's failed attempts whose tokens are known."""
-    return [Rejection(one, one.sampled, nth) for nth, one in enumerate(attempts, 1) if one.sampled]
-
-
-def attempt_as_json(attempt: Attempt) -> dict[str, Any]:
-    """An attempt as it is told beside the call that it belongs to; its tokens are in its turn."""
-    usage: dict[str, Any] = asdict(attempt.usage) | {"usd": str(attempt.usage.usd)}
-    return {name: getattr(attempt, name) for name in ("failure", "message", "text", "ms")} | {"usage": usage}
-
-
 def trainable_as(answer: Answer) -> Trainable:
     """Text alone trains by imitation; token ids and log-probabilities are needed for more."""
     if not answer.messages:
@@ -119,7 +70,7 @@ def trainable_as(answer: Answer) -> Trainable:
     return Trainable("sft", answer.untraced or "the engine gives no token ids")
 
 
-def turn_of(seq: int, origin: Origin, answer: Answer, place: Place | None) -> TurnRow:
+def turn_of(seq: int, origin: CallOrigin, answer: Answer, place: SegmentPosition | None) -> TurnRow:
     """The role call behind step `seq`.
 
     `place` None: it belongs to no segment, and its tokens are not kept. Raises BrokenRecord when its tokens contradict
@@ -128,12 +79,12 @@ def turn_of(seq: int, origin: Origin, answer: Answer, place: Place | None) -> Tu
     return _row(seq, origin, _accepted(answer if place else replace(answer, trace=None)), place)
 
 
-def rejected_of(seq: int, origin: Origin, rejection: Rejection, place: Place) -> TurnRow:
+def rejected_of(seq: int, origin: CallOrigin, rejection: RejectedCompletion, place: SegmentPosition) -> TurnRow:
     """A completion that no role could use, behind step `seq`. Raises BrokenRecord as `turn_of` does."""
     return _row(seq, origin, _rejected(rejection), place)
 
 
-def _row(seq: int, origin: Origin, said: _Said, place: Place | None) -> TurnRow:
+def _row(seq: int, origin: CallOrigin, said: _Said, place: SegmentPosition | None) -> TurnRow:
     trace = said.trace if place else None
     columns = {
         "seq": seq,
@@ -174,7 +125,7 @@ def _accepted(answer: Answer) -> _Said:
     )
 
 
-def _rejected(rejection: Rejection) -> _Said:
+def _rejected(rejection: RejectedCompletion) -> _Said:
     """All of the completion is one span. The database holds no NUL, which is one reason why none could use it."""
     attempt, sampled = rejection.attempt, rejection.sampled
     trace, text = sampled.trace, sampled.trace.text.replace("\0", "\N{REPLACEMENT CHARACTER}")
@@ -193,7 +144,7 @@ def _rejected(rejection: Rejection) -> _Said:
     )
 
 
-def _told(said: _Said, place: Place | None) -> dict[str, Any]:
+def _told(said: _Said, place: SegmentPosition | None) -> dict[str, Any]:
     new = said.messages[place.kept_messages :] if place else said.messages
     return {
         "model": said.model,
@@ -215,7 +166,7 @@ def _told(said: _Said, place: Place | None) -> dict[str, Any]:
     }
 
 
-def _placed(place: Place | None) -> dict[str, Any]:
+def _placed(place: SegmentPosition | None) -> dict[str, Any]:
     return {
         "segment": place.segment if place else None,
         "place": place.place if place else 0,
@@ -226,13 +177,13 @@ def _placed(place: Place | None) -> dict[str, Any]:
     }
 
 
-def _tokens(said: _Said, place: Place | None) -> TokenColumns | None:
+def _tokens(said: _Said, place: SegmentPosition | None) -> TokenColumns | None:
     if said.trace is None or place is None:
         return None
     return columns_of(said.trace, said.trace.text if said.problem else said.text, place.kept_tokens)
 
 
-def _sampled(trace: TokenTrace | None, place: Place | None) -> dict[str, Any]:
+def _sampled(trace: TokenTrace | None, place: SegmentPosition | None) -> dict[str, Any]:
     name, version = _named(trace.policy if trace else "")
     return {
         "prompt_offset": place.kept_tokens if trace and place else None,
