@@ -1,9 +1,11 @@
 """`offing` from a terminal and from a script."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from offing.cli.new import rendered
 from tests.e2e.conftest import PATIENCE, Offing
 
 pytestmark = pytest.mark.timeout(5 * PATIENCE)
@@ -61,3 +63,16 @@ def test_bad_input_names_the_field_and_the_remedy(offing: Offing, documents: Pat
     assert "--docs" in nowhere.err
     assert "engines.captain" in no_role.err
     assert "Traceback" not in nowhere.err + no_role.err + no_run.err
+
+
+def test_rollouts_are_collected_of_a_graph_that_lies_in_a_folder(offing: Offing, tmp_path: Path) -> None:
+    for place, text in rendered("harbour").items():
+        (tmp_path / "harbour" / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "harbour" / place).write_text(text)
+    tasks = tmp_path / "tasks.jsonl"
+    tasks.write_text(json.dumps({"question": "Who built the third Eddystone tower?", "answers": ["Smeaton"]}))
+    words = ("rollout", "--tasks", str(tasks), "--graph", "harbour", "--group-size", "2", "--wait", "--json")
+    done = offing(*words, "--path", str(tmp_path / "harbour"))
+    assert done.code == 0, done.err
+    assert (done.json["graph"], done.json["progress"]["settled"], done.json["progress"]["failed"]) == ("harbour", 2, 0)
+    assert "There is no graph 'harbour'" in offing(*words).err

@@ -9,6 +9,8 @@ Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 Flag = Annotated[bool, Parameter(negative="")]
 
+Paths = Annotated[tuple[Path, ...], Parameter(negative="")]
+
 batch = App(name="batch", help="Batches of collected rollouts.")
 policy = App(name="policy", help="Policy versions: weights with their hashes, lineage and state.")
 
@@ -35,6 +37,7 @@ def rollout(
     tag: tuple[str, ...] = (),
     key: str | None = None,
     wait: Flag = False,
+    path: Paths = (),
     json: Json = False,
 ) -> int:
     """Collect rollouts: a group of runs for each task, under pinned policies, scored when they end.
@@ -82,6 +85,8 @@ def rollout(
         The same key and request make one batch, and complete one that was cut short.
     wait
         Return when all groups have ended.
+    path
+        A folder with a graph that is not installed, or several.
     json
         Print only JSON on standard output.
     """
@@ -90,7 +95,7 @@ def rollout(
     return run(
         Wanted(
             tasks, graph, count, hops, kind, group_size, policy, engine, turns, tokens, usd, scorer, durability,
-            attempts, seed, dataset, name, tag, key, wait,
+            attempts, seed, dataset, name, tag, key, wait, path,
         ),
         json,
     )  # fmt: skip
@@ -217,6 +222,7 @@ def evaluate_policy(
     count: int = 200,
     turns: int = 12,
     engine: tuple[str, ...] = (),
+    path: Paths = (),
     json: Json = False,
 ) -> int:
     """Run POLICY, which is NAME@VERSION, on stored tasks and keep the results, for `offing policy promote`.
@@ -243,12 +249,14 @@ def evaluate_policy(
         Turns of a run at most.
     engine
         `role=engine` for other roles; or `all=…`.
+    path
+        A folder with a graph that is not installed, or several.
     json
         Print only JSON on standard output.
     """
     from offing.cli.promotion import Evaluation, evaluate
 
-    wanted = Evaluation(policy, dataset, graph, role, form, members, not sampled, seed, count, turns, engine)
+    wanted = Evaluation(policy, dataset, graph, role, form, members, not sampled, seed, count, turns, engine, path)
     return evaluate(wanted, json)
 
 

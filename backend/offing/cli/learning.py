@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from offing.cli.hooks import hooks
 from offing.cli.show import with_database
+from offing.cli.stack import with_paths
 from offing.cli.terminal import Progress, safe
 from offing.core.errors import InvalidInput
 from offing.core.prompt_library import CASES, EXPERIENCES, Library, library_of
@@ -20,7 +21,7 @@ from offing.models.discover import default_choice, engine_named
 from offing.services import learning, policies, prompt_library, training
 from offing.services.graphs import available
 from offing.services.learning import Gate, Wanted
-from offing.settings import load_settings
+from offing.settings import Settings, load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.policy_versions import VersionRow
 from offing.storage.pool import Database
@@ -53,6 +54,7 @@ def learn(
     gate_members: int = 1,
     gate_usd: float | None = None,
     folder: Path | None = None,
+    path: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     detach: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
 ) -> int:
@@ -92,13 +94,16 @@ def learn(
         Money of one of these runs.
     folder
         Register this folder, a version's copy that you changed, instead of learning.
+    path
+        A folder with a graph that is not installed, or several. A running stack must have it as well.
     detach
         Only queue the job; `offing training show JOB` tells how it goes.
     json
         Print only JSON on standard output.
     """
+    settings = with_paths(load_settings(), path)
     if folder is not None:
-        place = load_settings().home / FOLDER
+        place = settings.home / FOLDER
         return _said(with_database(lambda database: _registered(database, name, _read(folder), place)), json)
     choice = engine_named(engine, "--engine") if engine else default_choice()
     reader = engine_named(gate_engine, "--gate-engine") if gate_engine else choice
@@ -107,22 +112,24 @@ def learn(
         measure = Gate(gate, reader, gate_graph, gate_role, count=gate_tasks, members=gate_members, usd=gate_usd)
     wanted = Wanted(name, choice, graph, tag, groups, cases, usd, measure)
     if detach:
-        return _queued(with_database(lambda database: _created(database, wanted)), json)
+        return _queued(with_database(lambda database: _created(database, wanted, settings)), json)
     progress = Progress(sys.stderr)
-    with progress, working_stack(load_settings(), hooks(), say=progress.say) as servers:
-        job, version = asyncio.run(_learned(servers.app_url, wanted, progress))
+    with progress, working_stack(settings, hooks(), say=progress.say) as servers:
+        job, version = asyncio.run(_learned(servers.app_url, wanted, settings, progress))
     return _told(job, version, json)
 
 
-async def _created(database: Database, wanted: Wanted) -> JobRow:
-    job, _ = await learning.create(database, LOCAL_TENANT, wanted, available(load_settings()))
+async def _created(database: Database, wanted: Wanted, settings: Settings) -> JobRow:
+    job, _ = await learning.create(database, LOCAL_TENANT, wanted, available(settings))
     return job
 
 
-async def _learned(url: str, wanted: Wanted, progress: Progress) -> tuple[JobRow, VersionRow | None]:
+async def _learned(
+    url: str, wanted: Wanted, settings: Settings, progress: Progress
+) -> tuple[JobRow, VersionRow | None]:
     """The job when it is over, and its candidate."""
     async with Database(url, most=2) as database:
-        job = await _followed(database, await _created(database, wanted), progress)
+        job = await _followed(database, await _created(database, wanted, settings), progress)
         version = await policies.one(database, LOCAL_TENANT, job.produced) if job.produced else None
     return job, version
 

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from offing.bus.hints import BusHints
 from offing.cli.hooks import hooks
+from offing.cli.stack import with_paths
 from offing.cli.terminal import Progress
 from offing.cli.training import need_torch, room_of, tables_of
 from offing.local.policy import policies_folder
@@ -45,6 +46,7 @@ def loop(
     config: Path,
     *,
     set: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    path: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
     """Collect rollouts, train on them, evaluate, and say what it came to; cut short, the same command goes on.
@@ -55,13 +57,15 @@ def loop(
         A TOML file; deploy/loop.toml is one.
     set
         An entry of it, such as `train.steps=20`; the value is TOML, or else text.
+    path
+        A folder with a graph that is not installed, or several.
     json
         Print only JSON on standard output.
     """
     need_torch()
     from offing_trainer.loop_config import loop_config
 
-    wanted, settings = loop_config(tables_of(config, set)), _with_policies(load_settings())
+    wanted, settings = loop_config(tables_of(config, set)), _with_policies(with_paths(load_settings(), path))
     progress = Progress(sys.stderr)
     workers = worker_processes(settings)
     with progress, working_stack(settings, hooks(), say=progress.say, workers=workers) as servers:

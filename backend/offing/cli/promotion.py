@@ -14,6 +14,7 @@ from offing.cli.ask import engines_of
 from offing.cli.hooks import hooks
 from offing.cli.rollout import followed
 from offing.cli.show import with_database
+from offing.cli.stack import with_paths
 from offing.cli.terminal import Progress
 from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.core.run import Budget
@@ -58,6 +59,7 @@ class Evaluation:
     count: int
     turns: int
     engines: tuple[str, ...]
+    paths: tuple[Path, ...] = ()
 
 
 def promote(policy: str, gate: Gate, replicas: tuple[str, ...], as_json: bool) -> int:
@@ -119,7 +121,7 @@ async def _tidied(database: Database, servers: list[Destination], name: str, ref
 
 
 def evaluate(wanted: Evaluation, as_json: bool) -> int:
-    settings, progress = load_settings(), Progress(sys.stderr)
+    settings, progress = with_paths(load_settings(), wanted.paths), Progress(sys.stderr)
     graph = named(available(settings), wanted.graph)
     with progress, working_stack(settings, hooks(), say=progress.say) as servers:
         id = asyncio.run(_evaluate(wanted, graph, servers, progress))

@@ -18,6 +18,7 @@ from offing.bus.hints import BusHints
 from offing.cli.ask import engines_of
 from offing.cli.hooks import hooks
 from offing.cli.show import with_database
+from offing.cli.stack import with_paths
 from offing.cli.terminal import Progress, safe
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.model import EngineChoice
@@ -76,11 +77,12 @@ class Wanted:
     tags: tuple[str, ...]
     key: str | None
     wait: bool
+    paths: tuple[Path, ...] = ()
 
 
 def run(wanted: Wanted, as_json: bool) -> int:
     """0: the batch was made, and, if it was waited for, has a complete group. 1: it has none."""
-    settings, progress = load_settings(), Progress(sys.stderr)
+    settings, progress = with_paths(load_settings(), wanted.paths), Progress(sys.stderr)
     if not 0 <= wanted.turns <= 2048:
         raise InvalidInput("--turns", f"{wanted.turns} is out of range", "Use 0 to 2048.")
     graph = named(available(settings), wanted.graph)
