@@ -124,7 +124,7 @@ class Settings(BaseSettings):
     graphs: str = ""
     """More graphs than the installed ones, as `module:name,module:name`; for authors and tests."""
     graph_paths: str = ""
-    """OFFING_GRAPH_PATHS: folders with graphs that are not installed, separated as in PATH. Empty: none."""
+    """OFFING_GRAPH_PATHS: folders and files with graphs that are not installed, separated as in PATH. Empty: none."""
     graph_reload: bool = False
     """OFFING_GRAPH_RELOAD: whether a folder that changes is loaded anew for new runs; `offing dev` sets it."""
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import structlog
 
-from offing.core.errors import InvalidInput
-from offing.services.graph_folders import drop_version, projects, versions_kept
+from offing.services.graph_folders import BrokenProject, Project, drop_version, projects, versions_kept
 from offing.settings import Settings
 from offing.storage import retention
 from offing.storage.pool import Database
@@ -45,11 +44,11 @@ async def remove_unused_graphs(
     used = await retention.graph_versions_in_use(database, old) if old else frozenset[str]()
     if not set(old) - used:  # folders are hashed only where something may go
         return ()
-    try:
-        on_offer = {found.version for found in await asyncio.to_thread(projects, settings.graph_paths)}
-    except InvalidInput as error:
-        log.warning("unused versions of graphs stay", reason=str(error))
+    found = await asyncio.to_thread(projects, settings.graph_paths)
+    if broken := [one for one in found if isinstance(one, BrokenProject)]:
+        log.warning("unused versions of graphs stay", reason=str(broken[0].error))
         return ()
+    on_offer = {one.version for one in found if isinstance(one, Project)}
     unused = tuple(version for version in old if version not in used | on_offer)
     for version in unused:
         await asyncio.to_thread(drop_version, version, settings.home)

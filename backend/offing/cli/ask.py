@@ -16,7 +16,7 @@ from offing.bus.live import NewSteps
 from offing.cli.asking import answer_open
 from offing.cli.hooks import hooks
 from offing.cli.show import printed, run_as_json
-from offing.cli.stack import with_paths
+from offing.cli.stack import graph_named, with_paths
 from offing.cli.terminal import Progress
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice
@@ -28,7 +28,6 @@ from offing.local.stack import working_stack
 from offing.mcp.catalogue import Catalogue
 from offing.models.discover import default_choice, engine_named, role_choices
 from offing.sdk import Graph
-from offing.services.graphs import available, named
 from offing.services.library import ingest_folder
 from offing.services.runs import RunRequest, submit
 from offing.settings import Settings, load_settings
@@ -59,7 +58,7 @@ def run(wanted: Wanted, as_json: bool) -> int:
     """0: a report was written, complete or partial. 1: the run failed or found nothing to cite."""
     settings, progress = with_paths(load_settings(), wanted.paths), Progress(sys.stderr)
     _check(wanted)
-    graph = named(available(settings), wanted.graph)
+    graph = graph_named(settings, wanted.graph)
     engines = engines_of(wanted.engines, graph)
     with progress, working_stack(settings, hooks(), say=progress.say) as servers:
         return asyncio.run(_ask(wanted, graph, engines, servers, settings, progress, as_json))

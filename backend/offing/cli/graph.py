@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from offing.cli.show import find_run, with_database
-from offing.cli.stack import with_paths
+from offing.cli.stack import graph_named, loaded, with_paths
 from offing.sdk import Graph
-from offing.services.graphs import available, named, own_tools
+from offing.services.graphs import own_tools
 from offing.services.recordings import recorded
 from offing.settings import load_settings
 from offing.storage.migrate import LOCAL_TENANT
@@ -28,23 +28,24 @@ Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 @app.command(name="list")
 def list_(*, path: Paths = (), json: Json = False) -> int:
-    """List the graphs that runs can name.
+    """List the graphs that runs can name. Exits 1 when a folder cannot be used, and says why.
 
     Parameters
     ----------
     path
         A folder with a graph that is not installed, or several.
     """
-    found = sorted(_graphs(path).values(), key=lambda graph: graph.name)
-    rows = [_row(graph) for graph in found]
+    graphs = loaded(with_paths(load_settings(), path))
+    rows = [_row(graph) for graph in sorted(graphs.values(), key=lambda graph: graph.name)]
+    code = 1 if graphs.broken else 0
     if json:
         sys.stdout.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2).decode() + "\n")
-        return 0
+        return code
     table = Table("graph", "version", "roles", "own tools", "title", box=None)
     for row in rows:
         table.add_row(row["name"], row["version"][:12], ", ".join(row["roles"]), ", ".join(row["tools"]), row["title"])
     Console().print(table)
-    return 0
+    return code
 
 
 @app.command
@@ -58,7 +59,7 @@ def draw(name: str, *, format: Literal["text", "mermaid"] = "text", path: Paths 
     path
         A folder with a graph that is not installed, or several.
     """
-    drawn: Any = named(_graphs(path), name).build().compile().get_graph()
+    drawn: Any = graph_named(with_paths(load_settings(), path), name).build().compile().get_graph()
     print(drawn.draw_mermaid().strip() if format == "mermaid" else "\n".join(_lines(drawn)))
     return 0
 
@@ -75,7 +76,7 @@ def check(name: str, *, path: Paths = (), json: Json = False) -> int:
     from offing.testing.checking import ERROR
     from offing.testing.checking import check as look
 
-    graph = named(_graphs(path), name)
+    graph = graph_named(with_paths(load_settings(), path), name)
     if not json:
         print("\n".join(_lines(graph.build().compile().get_graph())))
     found = asyncio.run(look(graph))
@@ -103,10 +104,6 @@ def record(run: str, output: Path) -> int:
 
     output.write_bytes(orjson.dumps(as_json(with_database(work)), option=orjson.OPT_INDENT_2))
     return 0
-
-
-def _graphs(path: tuple[Path, ...]) -> Any:
-    return available(with_paths(load_settings(), path))
 
 
 def _row(graph: Graph) -> dict[str, Any]:

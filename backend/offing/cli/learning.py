@@ -12,14 +12,13 @@ from cyclopts import Parameter
 
 from offing.cli.hooks import hooks
 from offing.cli.show import with_database
-from offing.cli.stack import with_paths
+from offing.cli.stack import loaded, with_paths
 from offing.cli.terminal import Progress, safe
 from offing.core.errors import InvalidInput
 from offing.core.prompt_library import CASES, EXPERIENCES, Library, library_of
 from offing.local.stack import working_stack
 from offing.models.discover import default_choice, engine_named
 from offing.services import learning, policies, prompt_library, training
-from offing.services.graphs import available
 from offing.services.learning import Gate, Wanted
 from offing.settings import Settings, load_settings
 from offing.storage.migrate import LOCAL_TENANT
@@ -120,7 +119,7 @@ def learn(
 
 
 async def _created(database: Database, wanted: Wanted, settings: Settings) -> JobRow:
-    job, _ = await learning.create(database, LOCAL_TENANT, wanted, available(settings))
+    job, _ = await learning.create(database, LOCAL_TENANT, wanted, loaded(settings))
     return job
 
 

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from offing.bus.hints import BusHints
 from offing.cli.hooks import hooks
-from offing.cli.stack import with_paths
+from offing.cli.stack import loaded, with_paths
 from offing.cli.terminal import Progress
 from offing.cli.training import need_torch, room_of, tables_of
 from offing.local.policy import policies_folder
@@ -22,7 +22,6 @@ from offing.local.servers import Servers
 from offing.local.stack import worker_processes, working_stack
 from offing.models.credentials import Destination
 from offing.services import training
-from offing.services.graphs import available
 from offing.settings import Settings, load_settings
 from offing.storage import policy_versions
 from offing.storage.migrate import LOCAL_TENANT
@@ -104,7 +103,7 @@ def loop_room(
             return await policy_versions.is_needed(connection, version)
 
     engine = OurEngine(Destination(settings.engine_url or "", key.get_secret_value() if key else ""), needed)
-    collector = Collector(database, hints, available(settings), engine, settings.slice_turns)
+    collector = Collector(database, hints, loaded(settings), engine, settings.slice_turns)
     room = replace(room_of(database, settings, told), collect=collector.collected)
 
     async def run(job: UUID) -> JobRow:

@@ -14,7 +14,7 @@ from offing.cli.ask import engines_of
 from offing.cli.hooks import hooks
 from offing.cli.rollout import followed
 from offing.cli.show import with_database
-from offing.cli.stack import with_paths
+from offing.cli.stack import graph_named, with_paths
 from offing.cli.terminal import Progress
 from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.core.run import Budget
@@ -23,7 +23,6 @@ from offing.local.stack import working_stack
 from offing.models.credentials import ENGINE_KEY, Destination
 from offing.sdk import Graph
 from offing.services import policies, promotion, tasks
-from offing.services.graphs import available, named
 from offing.services.promotion import Frozen
 from offing.services.training_gate import Rules, Verdict
 from offing.settings import load_settings
@@ -122,7 +121,7 @@ async def _tidied(database: Database, servers: list[Destination], name: str, ref
 
 def evaluate(wanted: Evaluation, as_json: bool) -> int:
     settings, progress = with_paths(load_settings(), wanted.paths), Progress(sys.stderr)
-    graph = named(available(settings), wanted.graph)
+    graph = graph_named(settings, wanted.graph)
     with progress, working_stack(settings, hooks(), say=progress.say) as servers:
         id = asyncio.run(_evaluate(wanted, graph, servers, progress))
     if as_json:

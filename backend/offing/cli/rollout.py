@@ -18,7 +18,7 @@ from offing.bus.hints import BusHints
 from offing.cli.ask import engines_of
 from offing.cli.hooks import hooks
 from offing.cli.show import with_database
-from offing.cli.stack import with_paths
+from offing.cli.stack import graph_named, with_paths
 from offing.cli.terminal import Progress, safe
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.model import EngineChoice
@@ -32,7 +32,6 @@ from offing.models.discover import default_choice
 from offing.models.policy_http import UNIX
 from offing.sdk import Graph
 from offing.services import policies, rollouts, tasks
-from offing.services.graphs import available, named
 from offing.services.rollouts import BatchRequest, ScorerSpec, SeenBatch
 from offing.services.tasks import Drawn, TaskSpec
 from offing.settings import Settings, load_settings
@@ -85,7 +84,7 @@ def run(wanted: Wanted, as_json: bool) -> int:
     settings, progress = with_paths(load_settings(), wanted.paths), Progress(sys.stderr)
     if not 0 <= wanted.turns <= 2048:
         raise InvalidInput("--turns", f"{wanted.turns} is out of range", "Use 0 to 2048.")
-    graph = named(available(settings), wanted.graph)
+    graph = graph_named(settings, wanted.graph)
     engines = chosen(wanted.engines, wanted.policies, graph)
     scorers = [scorer_of(text) for text in wanted.scorers] or None
     specs, ours = _tasks(wanted), status(settings).pid is None

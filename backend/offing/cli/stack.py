@@ -17,14 +17,15 @@ from offing.local import background, stack
 from offing.local.doctor import Check, Probes, examine
 from offing.local.servers import local_servers
 from offing.resources import migrations_dir
-from offing.services.graphs import available
+from offing.sdk import Graph
+from offing.services.graphs import Catalogue, available, named
 from offing.settings import Settings, load_settings
 
 
 def up(*, detach: bool, paths: Sequence[Path] = ()) -> int:
     settings = with_paths(load_settings(), paths)
     if settings.graph_paths:
-        available(settings)  # a folder that cannot be loaded is told here, and not by each of the children
+        _check_folders(loaded(settings))  # told here at a terminal; each of the children has it in its log
     if detach:
         named = [word for path in paths for word in ("--path", str(path.resolve()))]
         argv = [sys.executable, "-m", "offing.cli", "up", *named]
@@ -37,8 +38,36 @@ def dev(paths: Sequence[Path]) -> int:
     settings = with_paths(load_settings(), paths or [Path()]).model_copy(update={"graph_reload": True})
     if (running := background.status(settings)).pid is not None:
         raise Conflict(f"Offing runs for this home already (pid {running.pid}).", "Stop it with `offing down` first.")
-    with watching(available(settings), say):
+    with watching(available(settings, tell=_nothing), say):
         return stack.up(settings, hooks(), say=say, echo=echo)
+
+
+def loaded(settings: Settings) -> Catalogue:
+    """The graphs of these settings. A folder that cannot be used is told on standard error."""
+    return available(settings, tell=_complain)
+
+
+def graph_named(settings: Settings, name: str) -> Graph:
+    """A graph of these settings. Raises InvalidInput; what is wrong with other folders is told on standard error."""
+    graphs = available(settings, tell=_nothing)
+    graph = named(graphs, name)
+    for one in graphs.broken:
+        _complain(str(one.error))
+    return graph
+
+
+def _complain(problem: str) -> None:
+    say(f"offing: {problem}")
+
+
+def _nothing(problem: str) -> None:
+    """It is told elsewhere."""
+
+
+def _check_folders(graphs: Catalogue) -> None:
+    """Raise InvalidInput where every folder is broken: nothing of what was named would be there."""
+    if graphs.broken and not graphs.in_folders:
+        raise graphs.broken[0].error
 
 
 def with_paths(settings: Settings, paths: Sequence[Path]) -> Settings:

@@ -7,13 +7,12 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.markup import escape
 
-from offing.cli.stack import with_paths
+from offing.cli.stack import graph_named, with_paths
 from offing.cli.terminal import safe
 from offing.core.errors import InvalidInput
 from offing.core.policy import findings
 from offing.core.policy.reading import read_policy
 from offing.mcp.catalogue import Catalogue
-from offing.services.graphs import available, named
 from offing.services.tool_policies import known_tools
 from offing.settings import load_settings
 
@@ -56,7 +55,7 @@ def check(
     policy = read_policy(text)
     settings = with_paths(load_settings(), path)
     scope = {"web": web, "code": code, "mcp": mcp}
-    specs = known_tools(named(available(settings), graph), scope, Catalogue(settings.mcp))
+    specs = known_tools(graph_named(settings, graph), scope, Catalogue(settings.mcp))
     found, console = findings(policy, specs), Console(soft_wrap=True)
     for finding in found:
         console.print(f"[bold]{escape(safe(finding.rule))}[/] ({finding.field}): {escape(safe(finding.problem))}.")

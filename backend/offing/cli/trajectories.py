@@ -153,13 +153,13 @@ def show(run: str, *, turn: int | None = None, json: Json = False) -> int:
 @app.command
 def replay(run: str, *, json: Json = False) -> int:
     """Run the graph again on its record, without any model or tool. Exit 1: it did something else, which is told."""
+    from offing.cli.stack import loaded
     from offing.mcp.catalogue import Catalogue
-    from offing.services.graphs import available
     from offing.settings import load_settings
     from offing_workers.replay import Replayed, replayed
 
     settings = load_settings()
-    graphs, servers = available(settings), Catalogue(settings.mcp)
+    graphs, servers = loaded(settings), Catalogue(settings.mcp)
 
     async def work(database: Database) -> Replayed:
         return await replayed(database, LOCAL_TENANT, await find_run(database, run), graphs, servers)

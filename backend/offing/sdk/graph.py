@@ -18,12 +18,13 @@ HASHED = frozenset({".py", ".txt", ".toml"})
 def content_hash(*folders: Path) -> str:
     """SHA-256 over the names and bytes of a graph's Python and prompt files, those it shares included: what a run pins.
 
-    Folders are read in the order given.
+    Folders are read in the order given; a single file counts as a folder with that file.
     """
     digest = hashlib.sha256()
     for folder in folders:
-        for path in sorted(p for p in folder.rglob("*") if p.suffix in HASHED):
-            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+        top, files = (folder.parent, [folder]) if folder.is_file() else (folder, folder.rglob("*"))
+        for path in sorted(p for p in files if p.suffix in HASHED):
+            digest.update(path.relative_to(top).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

@@ -1,10 +1,13 @@
 """Packages with graphs that lie in a folder instead of being installed: what they offer, at which version.
 
-The only home of how such a folder is read. A version is the hash of the packages' files. Its files are copied to
-Offing's home under that hash and run from there, so that a run keeps its version while its author edits the folder.
+The only home of how such a folder is read; a single Python file is one, too. A version is the hash of the packages'
+files. They are copied to Offing's home under that hash and run from there, so that a run keeps its version while its
+author edits the folder.
 """
 
+import json
 import os
+import re
 import shutil
 import tempfile
 import tomllib
@@ -17,6 +20,7 @@ from typing import Any
 from offing.core.errors import InvalidInput
 from offing.sdk.graph import HASHED, content_hash
 from offing.services import isolated
+from offing.services.folder_imports import find_local, with_imported
 
 GRAPHS, TOOLS, SCORERS, TRAINING = "offing.graphs", "offing.tools", "offing.scorers", "offing.training"
 GROUPS = (GRAPHS, TOOLS, SCORERS, TRAINING)
@@ -28,36 +32,62 @@ PROJECT = "pyproject.toml"
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project folder as it is now."""
+    """A project folder, or a single Python file, as it is now."""
 
-    folder: Path
+    place: Path
+    """The folder or the file."""
     points: Mapping[str, Mapping[str, str]]
-    """By group and name: `module:name`."""
+    """By group and name: `module:name`, or `module` for all graphs in it."""
     packages: Mapping[str, Path]
-    """Where the top-level packages lie that the points name."""
+    """Where the top-level packages and modules lie that the points name, and those of the folder that they import."""
     version: str
 
 
-def projects(paths: str) -> tuple[Project, ...]:
-    """The projects in folders that are separated as in PATH: each folder is one, or holds some. Raises InvalidInput."""
-    found: list[Project] = []
-    for text in filter(None, paths.split(os.pathsep)):
-        folder = Path(text).expanduser().resolve()
-        inside = sorted(p.parent for p in folder.glob(f"*/{PROJECT}")) if folder.is_dir() else []
-        offering = [p for p in ([folder] if (folder / PROJECT).is_file() else inside) if _points(p)]
-        if not offering:
-            what = "is no folder" if not folder.is_dir() else f"has no {PROJECT} that offers graphs or tools"
-            raise InvalidInput(FIELD, f"{folder} {what}", "Name a folder that `offing new graph` has made.")
-        found += map(project, offering)
-    return tuple(found)
+@dataclass(frozen=True, slots=True)
+class BrokenProject:
+    """A folder or a file that cannot be used as it is now."""
+
+    place: Path
+    error: InvalidInput
+    graphs: frozenset[str] = frozenset()
+    """Names of the graphs that it would offer, as far as they are known."""
 
 
-def project(folder: Path) -> Project:
-    """One project folder. Raises InvalidInput for one whose packages are not there."""
-    points = _points(folder)
+def projects(paths: str) -> tuple[Project | BrokenProject, ...]:
+    """The projects in places that are separated as in PATH: each is a project folder, holds some, or is a file."""
+    places = [Path(text).expanduser().resolve() for text in paths.split(os.pathsep) if text]
+    return tuple(found for place in places for found in _projects_in(place))
+
+
+def _projects_in(place: Path) -> list[Project | BrokenProject]:
+    try:
+        here = place.is_file() or (place / PROJECT).is_file()
+        single = [place] if here else sorted(p.parent for p in place.glob(f"*/{PROJECT}"))
+        found = [_read(one) for one in single]
+        offering = [one for one in found if isinstance(one, BrokenProject) or one.points]
+        return offering or [BrokenProject(place, _unusable(place))]
+    except OSError as error:
+        return [BrokenProject(place, _unreadable(place, error))]
+
+
+def _read(place: Path) -> Project | BrokenProject:
+    points: Mapping[str, Mapping[str, str]] = {}
+    try:
+        points = _points(place)
+        return project(place)
+    except InvalidInput as error:
+        return BrokenProject(place, error, frozenset(points.get(GRAPHS, ())))
+    except OSError as error:
+        return BrokenProject(place, _unreadable(place, error), frozenset(points.get(GRAPHS, ())))
+
+
+def project(place: Path) -> Project:
+    """One project folder or Python file. Raises InvalidInput for one whose packages are not there."""
+    points = _points(place)
     names = {t.partition(":")[0].partition(".")[0] for group in points.values() for t in group.values()}
-    packages = {name: _package(folder, name) for name in sorted(names)}
-    return Project(folder, points, packages, content_hash(*packages.values()))
+    folder = place.parent if place.is_file() else place
+    packages = with_imported(folder, {name: _package(folder, name) for name in sorted(names)})
+    return Project(place, points, packages, content_hash(*packages.values()))
 
 
 def kept(found: Project, home: Path) -> Path:
@@ -72,7 +102,7 @@ def kept(found: Project, home: Path) -> Path:
     try:
         _copy(found, making)
         if not _is_whole(making, found.version):
-            raise InvalidInput(FIELD, f"{found.folder} changed while it was read", "Try again.")
+            raise InvalidInput(FIELD, f"{found.place} changed while it was read", "Try again.")
         making.rename(target)
     except OSError:
         if not target.is_dir():  # somebody else made it meanwhile
@@ -114,32 +144,64 @@ def offered(found: Project, home: Path, group: str) -> dict[str, Any]:
     try:
         points = found.points.get(group, {})
         return {name: isolated.load(folder, packages, found.version, target) for name, target in points.items()}
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends itself must not end us
         isolated.forget(found.version)
         raise InvalidInput(
-            FIELD, f"{found.folder} cannot be loaded: {_said(error, found, folder)}", "Mend it."
+            FIELD, f"{found.place} cannot be loaded: {_said(error, found, folder)}", _remedy(error, found)
         ) from error
 
 
-def _points(folder: Path) -> dict[str, dict[str, str]]:
+def _points(place: Path) -> dict[str, dict[str, str]]:
+    if place.is_file():
+        return _points_of_file(place)
     try:
-        table = tomllib.loads((folder / PROJECT).read_text(encoding="utf-8"))
+        table = tomllib.loads((place / PROJECT).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(FIELD, f"{folder / PROJECT} cannot be read: {error}", "Mend it.") from None
+        raise InvalidInput(FIELD, f"{place / PROJECT} cannot be read: {error}", "Mend it.") from None
     points = table.get("project", {}).get("entry-points", {})
     return {group: dict(points[group]) for group in GROUPS if points.get(group)}
 
 
+def _points_of_file(file: Path) -> dict[str, dict[str, str]]:
+    """A file offers the graphs that are values in it."""
+    if file.suffix != ".py" or not re.fullmatch(r"[\w-]+", file.stem):
+        problem = f"{file} is no folder and no Python file that can be imported"
+        raise InvalidInput(FIELD, problem, "Name a folder, or a file such as agent.py.")
+    return {GRAPHS: {file.stem: file.stem}}
+
+
+def _unreadable(place: Path, error: OSError) -> InvalidInput:
+    return InvalidInput(FIELD, f"{place} cannot be read: {error}", "Let the user that Offing runs as read it.")
+
+
+def _unusable(place: Path) -> InvalidInput:
+    """Why nothing is offered there, and what the author can do."""
+    if not place.is_dir():
+        return InvalidInput(FIELD, f"{place} is no folder and no file", "Name a folder or a .py file with a graph.")
+    if (place / PROJECT).is_file():
+        remedy = f'Add [project.entry-points."{GRAPHS}"] with a line such as harbour = "harbour:graph".'
+        return InvalidInput(FIELD, f"{place / PROJECT} offers no graphs or tools", remedy)
+    files = sorted(file.name for file in place.glob("*.py") if file.name != "__init__.py")
+    remedy = f"Name the file with the graph, such as --path {place / files[0]}, or " if files else ""
+    remedy += "name a folder that `offing new graph` has made."
+    return InvalidInput(FIELD, f"{place} has no {PROJECT} that offers graphs or tools", remedy[0].upper() + remedy[1:])
+
+
 def _package(folder: Path, name: str) -> Path:
-    for place in (folder / name, folder / "src" / name):
-        if (place / "__init__.py").is_file():
-            return place
+    if (found := find_local(folder, name)) is not None:
+        return found
     raise InvalidInput(FIELD, f"{folder} has no package {name}", f"Put {name}/__init__.py there, or correct {PROJECT}.")
 
 
 def _copy(found: Project, to: Path) -> None:
-    shutil.copyfile(found.folder / PROJECT, to / PROJECT)
+    if found.place.is_file():
+        module = json.dumps(found.place.stem)
+        (to / PROJECT).write_text(f'[project.entry-points."{GRAPHS}"]\n{module} = {module}\n', encoding="utf-8")
+    else:
+        shutil.copyfile(found.place / PROJECT, to / PROJECT)
     for name, package in found.packages.items():
+        if package.is_file():
+            shutil.copyfile(package, to / f"{name}.py")
         for file in (p for p in package.rglob("*") if p.suffix in HASHED and p.is_file()):
             target = to / name / file.relative_to(package)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +215,7 @@ def _is_whole(folder: Path, version: str) -> bool:
         return False
 
 
-def _said(error: Exception, found: Project, copy: Path) -> str:
+def _said(error: BaseException, found: Project, copy: Path) -> str:
     """An import's failure, at its last line in the author's own files."""
     place, trace = "", error.__traceback__
     while trace is not None:
@@ -163,11 +225,30 @@ def _said(error: Exception, found: Project, copy: Path) -> str:
         trace = trace.tb_next
     if isinstance(error, SyntaxError) and error.filename:
         place = f"{_own(Path(error.filename), found, copy)}:{error.lineno}: "
-    return f"{place}{type(error).__name__}: {error}"
+    text = isolated.with_usual_names(str(error))
+    for name, package in found.packages.items():
+        text = text.replace(str(copy / name), str(package.with_suffix("")))
+    return f"{place}{type(error).__name__}: {text}"
 
 
 def _own(file: Path, found: Project, copy: Path) -> str:
     if not file.is_relative_to(copy):
         return str(file)
     package, *rest = file.relative_to(copy).parts
+    package = package if rest else package.removesuffix(".py")
     return str(found.packages[package].joinpath(*rest)) if package in found.packages else str(file)
+
+
+def _remedy(error: BaseException, found: Project) -> str:
+    """What its author can do about an import's failure."""
+    folder = found.place.parent if found.place.is_file() else found.place
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        name = isolated.with_usual_names(error.name).partition(".")[0]
+        if name in found.packages:
+            return "Mend it."
+        if any((base / name).is_dir() for base in (folder, folder / "src")):
+            return f"Put {name}/__init__.py there, so that it is a package."
+        return f"Install {name} where Offing runs, or put its package into {folder}."
+    if isinstance(error, FileNotFoundError):
+        return f"Only {', '.join(sorted(HASHED))} files inside a package are there when a graph runs."
+    return "Mend it."

@@ -12,12 +12,20 @@ import structlog
 
 from offing import scorers
 from offing.core.errors import InvalidInput
-from offing.core.provenance import MCP_PREFIX
 from offing.sdk import Graph
 from offing.sdk.tool import OwnTool
-from offing.services.graph_folders import GRAPHS, SCORERS, TOOLS, Project, kept_version, offered, projects
+from offing.services.graph_folders import (
+    GRAPHS,
+    SCORERS,
+    TOOLS,
+    BrokenProject,
+    Project,
+    kept_version,
+    offered,
+    projects,
+)
+from offing.services.graph_offers import by_name, checked_tools, complete, graphs_in, with_place
 from offing.settings import Settings
-from offing.tools import reserved
 
 GROUP = GRAPHS
 
@@ -30,8 +38,9 @@ log = structlog.get_logger()
 class Catalogue(Mapping[str, Graph]):
     """Graphs by name, each in its newest version that could be loaded.
 
-    `paths`: folders, separated as in PATH. `reloads`: a folder that changes is loaded anew for new runs, and one that
-    cannot be loaded stays as it last was.
+    `paths`: folders and files, separated as in PATH. One that cannot be loaded is told once to `tell` and keeps nothing
+    else from being loaded; its graphs cannot be had. `reloads`: a folder that changes is loaded anew for new runs, and
+    one that cannot be loaded stays as it last was.
     """
 
     def __init__(
@@ -43,15 +52,18 @@ class Catalogue(Mapping[str, Graph]):
         home: Path | None = None,
         reloads: bool = False,
         monotonic: Callable[[], float] = time.monotonic,
+        tell: Callable[[str], object] | None = None,
     ) -> None:
         self._tools, self._paths, self._home, self._reloads = dict(tools or {}), paths, home, reloads
-        self._monotonic, self._looked = monotonic, float("-inf")
-        self._fixed = {graph.name: _complete(graph, self._tools) for graph in installed}
+        self._monotonic, self._looked, self._tell = monotonic, float("-inf"), tell or _warn
+        self._installed = tuple(installed)
+        self._fixed = {graph.name: complete(graph, self._tools) for graph in self._installed}
         self._now = dict(self._fixed)
         self._loaded: dict[str, tuple[Graph, ...]] = {}
-        self._told = ""
-        self.problem = ""
-        """Why the folders cannot be used as they are now. Empty: they can."""
+        self._good: dict[Path, tuple[Graph, ...]] = {}
+        """What each place offered when it could be loaded last."""
+        self.broken: tuple[BrokenProject, ...] = ()
+        """Folders and files that cannot be used as they are now."""
         self._look()
 
     def __getitem__(self, name: str) -> Graph:
@@ -96,60 +108,92 @@ class Catalogue(Mapping[str, Graph]):
         now = self._monotonic()
         if now - self._looked < LOOK_PAUSE and not at_once:
             return
-        self._looked = now
-        try:
-            self._now, self.problem = self._fixed | self._in_folders(), ""
-        except InvalidInput as error:
-            if not self._reloads:
-                raise
-            self.problem = str(error)
-        if self.problem and self.problem != self._told:
-            log.warning("graphs stay as they were", reason=self.problem)
-        self._told = self.problem
+        self._looked, before = now, {str(one.error) for one in self.broken}
+        offers, broken = self._offers()
+        named, twice = by_name(offers, self._now)
+        self.broken = (*broken, *twice)
+        lacking = {name for one in self.broken for name in one.graphs} - named.keys()
+        self._now = {name: graph for name, graph in (self._fixed | named).items() if name not in lacking}
+        for one in self.broken:
+            if str(one.error) not in before:
+                self._tell(str(one.error))
 
-    def _in_folders(self) -> dict[str, Graph]:
-        named: dict[str, Graph] = {}
+    @property
+    def problem(self) -> str:
+        """Why some folders cannot be used as they are now. Empty: all can."""
+        return " ".join(str(one.error) for one in self.broken)
+
+    def _offers(self) -> tuple[dict[Path, tuple[Graph, ...]], list[BrokenProject]]:
+        """What each place offers, and which cannot be used; those offer what they did before."""
+        broken: list[BrokenProject] = []
+        good: dict[Path, tuple[Graph, ...]] = {}
         for found in projects(self._paths):
-            for graph in self._loaded.get(found.version) or self._load(found):
-                if graph.name in named:
-                    raise InvalidInput("--path", f"Two folders have a graph {graph.name!r}", "Rename one of them.")
-                named[graph.name] = graph
-        return named
+            try:
+                if isinstance(found, BrokenProject):
+                    raise found.error
+                good[found.place] = self._loaded.get(found.version) or self._load(found)
+            except InvalidInput as error:
+                names = found.graphs if isinstance(found, BrokenProject) else frozenset(found.points.get(GRAPHS, ()))
+                broken.append(BrokenProject(found.place, with_place(error, found.place), names))
+                if found.place in self._good:
+                    good[found.place] = self._good[found.place]
+        self._good = good
+        return good, broken
 
     def _load(self, found: Project) -> tuple[Graph, ...]:
         assert self._home is not None
-        tools = self._tools | _checked_tools(offered(found, self._home, TOOLS))
-        graphs = offered(found, self._home, GRAPHS).items()
+        tools = self._tools | checked_tools(offered(found, self._home, TOOLS))
+        offers = offered(found, self._home, GRAPHS).items()
+        graphs = [g for name, offer in offers for g in graphs_in(name, offer, found.place, self._installed)]
         scorers.take(offered(found, self._home, SCORERS))
-        loaded = tuple(replace(_complete(_graph(n, g), tools), version=found.version) for n, g in graphs)
+        loaded = tuple(replace(complete(graph, tools), version=found.version) for graph in graphs)
         self._loaded[found.version] = loaded
         return loaded
 
 
 @cache
-def installed(more: str = "", paths: str = "", home: Path | None = None, reloads: bool = False) -> Catalogue:
+def installed(
+    more: str = "",
+    paths: str = "",
+    home: Path | None = None,
+    reloads: bool = False,
+    tell: Callable[[str], object] | None = None,
+) -> Catalogue:
     """Graphs by name; `more` names others as `module:name,…`. One that cannot be imported fails here, loudly."""
     named_here = (EntryPoint(place, place, GROUP) for place in more.split(",") if place)
     points = (*entry_points(group=GROUP), *named_here)
-    tools = _checked_tools({point.name: point.load() for point in entry_points(group=TOOLS)})
-    return Catalogue((point.load() for point in points), tools, paths=paths, home=home, reloads=reloads)
+    tools = checked_tools({point.name: point.load() for point in entry_points(group=TOOLS)})
+    return Catalogue((point.load() for point in points), tools, paths=paths, home=home, reloads=reloads, tell=tell)
 
 
-def available(settings: Settings) -> Catalogue:
-    """Graphs as a process with these settings has them."""
-    return installed(settings.graphs, settings.graph_paths, settings.home, settings.graph_reload)
+def available(settings: Settings, tell: Callable[[str], object] | None = None) -> Catalogue:
+    """Graphs as a process with these settings has them. `tell` hears of folders that cannot be used. None: the log."""
+    return installed(settings.graphs, settings.graph_paths, settings.home, settings.graph_reload, tell)
 
 
 def in_folders(settings: Settings, group: str) -> tuple[object, ...]:
-    """What the folders of these settings offer in a group."""
-    found = projects(settings.graph_paths)
-    return tuple(offer for one in found for offer in offered(one, settings.home, group).values())
+    """What the folders of these settings offer in a group. One that cannot be used is told in the log."""
+    found: list[object] = []
+    for one in projects(settings.graph_paths):
+        try:
+            if isinstance(one, BrokenProject):
+                raise one.error
+            found += offered(one, settings.home, group).values()
+        except InvalidInput as error:
+            _warn(str(with_place(error, one.place)))
+    return tuple(found)
 
 
 def named(graphs: Mapping[str, Graph], name: str) -> Graph:
-    if name not in graphs:
-        raise InvalidInput("graph", f"There is no graph {name!r}", f"Use one of: {', '.join(sorted(graphs))}.")
-    return graphs[name]
+    """Raises InvalidInput for a name that no graph has, with what is wrong with the folder that may have it."""
+    if name in graphs:
+        return graphs[name]
+    broken = graphs.broken if isinstance(graphs, Catalogue) else ()
+    for one in broken:
+        if name in one.graphs:
+            raise InvalidInput("graph", f"{name!r} cannot be used: {one.error.problem}", one.error.remedy)
+    problem = "; ".join([f"There is no graph {name!r}", *(one.error.problem for one in broken)])
+    raise InvalidInput("graph", problem, f"Use one of: {', '.join(sorted(graphs))}.")
 
 
 def at_version(graphs: Mapping[str, Graph], name: str, version: str) -> Graph | None:
@@ -165,35 +209,5 @@ def own_tools(graph: Graph) -> tuple[OwnTool, ...]:
     return tuple(tool for tool in graph.tools if isinstance(tool, OwnTool))
 
 
-def _graph(name: str, found: object) -> Graph:
-    if not isinstance(found, Graph):
-        raise InvalidInput("--path", f"{name} is {type(found).__name__} and no graph", "Name an offing.sdk.Graph.")
-    return found
-
-
-def _complete(graph: Graph, tools: Mapping[str, OwnTool]) -> Graph:
-    """The graph with its tools as values. Raises InvalidInput for one that nobody offers."""
-    if not graph.tools:
-        return graph
-    lacking = [tool for tool in graph.tools if isinstance(tool, str) and tool not in tools]
-    if lacking:
-        raise InvalidInput(
-            f"{graph.name}.tools", f"There is no tool {lacking[0]!r}", f"Install what offers it in the group {TOOLS}."
-        )
-    found = tuple(tools[tool] if isinstance(tool, str) else tool for tool in graph.tools)
-    _checked_tools({tool.spec.name: tool for tool in found})
-    return replace(graph, tools=found)
-
-
-def _checked_tools(offers: Mapping[str, object]) -> dict[str, OwnTool]:
-    """Offers by the tools' own names. Raises InvalidInput for what is no tool or has a name of the platform's."""
-    found: dict[str, OwnTool] = {}
-    for name, offer in offers.items():
-        if not isinstance(offer, OwnTool):
-            raise InvalidInput(
-                TOOLS, f"{name} is {type(offer).__name__} and no tool", "Make it with `offing.sdk.tool`."
-            )
-        if offer.spec.name in reserved() or offer.spec.name.startswith(MCP_PREFIX):
-            raise InvalidInput(TOOLS, f"{offer.spec.name!r} is a tool of the platform's", "Give it another name.")
-        found[offer.spec.name] = offer
-    return found
+def _warn(problem: str) -> None:
+    log.warning("a folder of graphs cannot be used", reason=problem)

@@ -6,6 +6,7 @@ name, by `import` statements and relative ones; nothing else sees them, and they
 
 import builtins
 import importlib
+import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib.abc import MetaPathFinder
@@ -19,14 +20,15 @@ PREFIX = "offing_loaded_"
 
 
 def load(folder: Path, packages: tuple[str, ...], version: str, target: str) -> object:
-    """What `module:name` is, in the packages under `folder`, which are known as this version. Raises what they raise.
+    """What `module:name` is in the packages under `folder`, which are known as this version; the module without a name.
 
-    The files are read as they are when a module is first imported; let them never change for a version.
+    Raises what they raise. The files are read as they are when a module is first imported; let them never change for a
+    version.
     """
     module, _, name = target.partition(":")
     _finder.take(folder, packages, version)
     found: object = importlib.import_module(_alias(version, module))
-    for part in name.split("."):
+    for part in filter(None, name.split(".")):
         found = getattr(found, part)
     return found
 
@@ -35,6 +37,11 @@ def forget(version: str) -> None:
     """Drop the modules of a version that could not be loaded, so that a later try begins anew."""
     for name in [name for name in sys.modules if name.startswith(_alias(version, ""))]:
         del sys.modules[name]
+
+
+def with_usual_names(text: str) -> str:
+    """A message of Python's, with the names that an author knows the modules by."""
+    return re.sub(rf"{PREFIX}[0-9a-f]{{16}}_", "", text)
 
 
 def _alias(version: str, module: str) -> str:
@@ -66,7 +73,7 @@ class _Finder(MetaPathFinder):
         place = folder.joinpath(*parts)
         init, module = place / "__init__.py", place.with_suffix(".py")
         file = init if init.is_file() else module
-        if not file.is_file() or (file is module and not parts):
+        if not file.is_file():
             return None
         inner = [str(place)] if file is init else None
         loader = _Loader(fullname, str(file), seen)

@@ -172,8 +172,10 @@ def test_a_folder_that_cannot_be_used_names_the_remedy(tmp_path: Path, what: str
     elif what == "not a graph":
         written(folder)
         (folder / "harbour/__init__.py").write_text("graph = 3\n")
-    with pytest.raises(InvalidInput, match="--path"):
-        catalogue(folder, tmp_path / "home")
+    (broken,) = catalogue(folder, tmp_path / "home").broken
+    assert (broken.place, broken.error.field) == (folder, "--path")
+    assert str(folder) in broken.error.problem
+    assert broken.error.remedy
 
 
 def test_own_tools_are_allowed_to_runs_of_their_graph_and_asked_about_if_they_have_an_effect(tmp_path: Path) -> None:
@@ -189,8 +191,9 @@ def test_own_tools_are_allowed_to_runs_of_their_graph_and_asked_about_if_they_ha
 
 @pytest.mark.parametrize("name", ["search_library", "mcp_notes_read"])
 def test_an_own_tool_cannot_take_a_name_of_the_platform_s_or_of_an_mcp_server_s(name: str, tmp_path: Path) -> None:
+    graphs = catalogue(with_tool(tmp_path / "a", name), tmp_path / "home")
     with pytest.raises(InvalidInput, match=name):
-        catalogue(with_tool(tmp_path / "a", name), tmp_path / "home")
+        named(graphs, "harbour")
 
 
 def test_a_tool_that_nobody_offers_is_refused_by_name() -> None:

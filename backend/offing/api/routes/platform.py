@@ -17,7 +17,10 @@ from offing.core.errors import Unavailable
 from offing.models import discover
 from offing.sdk import Graph
 from offing.services import views
+from offing.telemetry.logs import logger
 from offing.telemetry.metrics import CONTENT_TYPE
+
+log = logger("offing.api")
 
 router = APIRouter(route_class=StrictRoute)
 
@@ -126,5 +129,12 @@ def _word(answers: bool) -> str:
 
 @lru_cache(maxsize=64)
 def diagram(graph: Graph) -> str:
-    """Mermaid text drawn from the compiled graph. Slow the first time: this is where langgraph is imported."""
-    return graph.build().compile().get_graph().draw_mermaid()
+    """Mermaid text drawn from the compiled graph; empty for one that cannot be built, which its runs then say.
+
+    Slow the first time: this is where langgraph is imported.
+    """
+    try:
+        return graph.build().compile().get_graph().draw_mermaid()
+    except Exception as error:  # an author's code may raise anything, and the other graphs are listed all the same
+        log.warning("a graph cannot be drawn", graph=graph.name, reason=f"{type(error).__name__}: {error}")
+        return ""

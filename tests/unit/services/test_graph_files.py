@@ -1,0 +1,149 @@
+"""Single Python files as graphs, and folders whose packages import one another."""
+
+from pathlib import Path
+
+import pytest
+
+from offing.core.errors import InvalidInput
+from offing.sdk import Graph
+from offing.services.graphs import Catalogue, at_version, named
+from tests.unit.services.test_graph_folders import PROJECT, catalogue, written
+
+FILE = """
+from offing.sdk import Graph
+
+graph = Graph("guide", "first", "", "any", lambda: None, lambda _: {}, ())
+"""
+SIBLINGS = """
+from offing.sdk import Graph
+from shore.names import title
+import words
+
+def later():
+    from shore import late
+    return late.word
+
+graph = Graph("harbour", title + words.ending, "", "any", later, lambda _: {}, ())
+"""
+
+
+def with_siblings(folder: Path) -> Path:
+    """A project with a package, which imports another package of the folder and a module beside it."""
+    for package in ("harbour", "shore"):
+        (folder / package).mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(PROJECT)
+    (folder / "harbour/__init__.py").write_text(SIBLINGS)
+    (folder / "shore/__init__.py").write_text("")
+    (folder / "shore/names.py").write_text("title = 'shore'\n")
+    (folder / "shore/late.py").write_text("from beacon import word\n")
+    (folder / "beacon.py").write_text("word = 'lit'\n")
+    (folder / "words.py").write_text("ending = '!'\n")
+    (folder / "unused.py").write_text("raise RuntimeError\n")
+    return folder
+
+
+def test_a_file_is_a_graph_at_the_hash_of_the_file(tmp_path: Path) -> None:
+    file, home = tmp_path / "guide_graph.py", tmp_path / "home"
+    file.write_text(FILE)
+    old = catalogue(file, home)["guide"]
+    (tmp_path / "beside.py").write_text("raise RuntimeError\n")
+    assert catalogue(file, home)["guide"].version == old.version
+    file.write_text(FILE.replace("first", "second"))
+    graphs = catalogue(file, home, reloads=True)
+    assert (graphs["guide"].title, old.title) == ("second", "first")
+    assert graphs["guide"].version != old.version
+    found = at_version(graphs, "guide", old.version)
+    assert found is not None
+    assert found.title == "first"
+    file.write_text(FILE.replace("first", "third"))
+    assert graphs["guide"].title == "third"
+
+
+def test_a_file_has_all_graphs_that_are_its_own_values(tmp_path: Path) -> None:
+    file = tmp_path / "two.py"
+    other = "other = graph_again = Graph('other', '', '', 'any', lambda: None, lambda _: {}, ())\n"
+    file.write_text(f"{FILE}\n{other}\nfrom offing_graphs.agentflow import graph as base\n")
+    from offing_graphs.agentflow import graph as base
+
+    graphs = Catalogue([base], paths=str(file), home=tmp_path / "home")
+    assert graphs.in_folders == {"guide", "other"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("guide.py", "graph = 3\n", "has no graph"),
+        ("guide.py", FILE + FILE.replace("graph =", "again ="), "two graphs of one name"),
+        ("guide.py", "import nowhere_to_be_found\n", "No module named 'nowhere_to_be_found'. Install"),
+        ("guide.py", "graph = \n", "guide.py:2: SyntaxError"),
+        ("a.b.py", FILE, "no Python file that can be imported"),
+        ("guide.txt", FILE, "no Python file that can be imported"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, name: str, text: str, said: str) -> None:
+    file = tmp_path / name
+    file.write_text("\n" + text)
+    graphs = catalogue(file, tmp_path / "home")
+    assert said in graphs.problem
+    assert str(file) in graphs.problem
+    with pytest.raises(InvalidInput, match=name):
+        named(graphs, "guide")
+
+
+def test_packages_and_modules_beside_a_package_are_loaded_with_it(tmp_path: Path) -> None:
+    graph = catalogue(with_siblings(tmp_path / "a"), tmp_path / "home")["harbour"]
+    assert (graph.title, graph.build()) == ("shore!", "lit")
+
+
+def test_what_is_imported_from_the_folder_is_part_of_the_version_and_what_is_not_is_none(tmp_path: Path) -> None:
+    folder, home = with_siblings(tmp_path / "a"), tmp_path / "home"
+    first = catalogue(folder, home)["harbour"]
+    (folder / "unused.py").write_text("raise ValueError\n")
+    assert catalogue(folder, home)["harbour"].version == first.version
+    (folder / "beacon.py").write_text("word = 'dark'\n")
+    second = catalogue(folder, home)["harbour"]
+    assert (first.build(), second.build()) == ("lit", "dark")
+    found = at_version(catalogue(folder, home), "harbour", first.version)
+    assert found is not None
+    assert found.build() == "lit"
+    assert not (home / "graphs" / first.version / "unused.py").exists()
+
+
+def test_a_file_may_import_what_stands_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text("title = 'beside'\n")
+    (tmp_path / "guide.py").write_text("from words import title\n" + FILE.replace('"first"', "title"))
+    assert catalogue(tmp_path / "guide.py", tmp_path / "home")["guide"].title == "beside"
+
+
+def test_a_project_in_a_src_folder_and_one_of_a_module_alone_are_found(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    (folder / "src").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text('[project.entry-points."offing.graphs"]\nguide = "guide:graph"\n')
+    (folder / "src/guide.py").write_text(FILE)
+    assert catalogue(folder, tmp_path / "home")["guide"].title == "first"
+
+
+def test_a_sibling_without_an_init_file_is_told_with_the_remedy(tmp_path: Path) -> None:
+    folder = with_siblings(tmp_path / "a")
+    (folder / "shore/__init__.py").unlink()
+    assert "Put shore/__init__.py there" in catalogue(folder, tmp_path / "home").problem
+
+
+def test_an_import_s_failure_names_modules_as_their_author_does(tmp_path: Path) -> None:
+    folder = written(tmp_path / "a")
+    (folder / "harbour/words.py").write_text("from harbour.nowhere import word\n")
+    problem = catalogue(folder, tmp_path / "home").problem
+    assert "No module named 'harbour.nowhere'" in problem
+    (folder / "harbour/words.py").write_text("from harbour import nothing\n")
+    problem = catalogue(folder, tmp_path / "home").problem
+    assert "cannot import name 'nothing' from partially initialized module 'harbour'" in problem
+    assert "offing_loaded" not in problem
+    assert str(tmp_path / "home") not in problem
+
+
+def test_a_folder_of_files_alone_says_which_file_to_name(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/guide.py").write_text(FILE)
+    (broken,) = catalogue(tmp_path / "a", tmp_path / "home").broken
+    assert f"--path {tmp_path / 'a/guide.py'}" in broken.error.remedy
+    assert isinstance(catalogue(tmp_path / "a/guide.py", tmp_path / "home")["guide"], Graph)
