@@ -10,6 +10,9 @@ PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 READY := $(VENV)/.offing-ready
 TRAIN_READY := $(VENV)/.offing-train-ready
+PEERS_READY := $(VENV)/.offing-peers-ready
+# Installed without some of what they require: UNREACHED in deploy/write_locks.py.
+PARTIAL := deepagents|langgraph-reflection|open-deep-research
 # Every package comes from a lock, with a hash that is checked, and as a wheel, so that nothing is built on the way.
 LOCKED := --no-deps --require-hashes --only-binary :all:
 PIP_INSTALL := $(PY) -m pip install -q --disable-pip-version-check
@@ -41,13 +44,13 @@ setup: $(READY) $(PAGE) ## make the environment in .venv and build the page
 up: setup ## start everything and print a login link; Ctrl-C stops it
 	@exec $(VENV)/bin/offing up
 
-test: $(READY) $(TRAIN_READY) $(NODE_READY) $(PAGE) ## install what the tests need and run them on private servers; T=path narrows
+test: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) $(PAGE) ## install what the tests need and run them on private servers; T=path narrows
 	@[ -n "$(T)$(SKIP_MISSING)" ] || tests/install-programs
 	@echo "› testing the backend"
 	@$(VENV)/bin/pytest $(or $(T),-n $(PROCESSES))
 	@if [ -n "$(NODE_READY)" ] && [ -z "$(T)" ]; then echo "› testing the page"; cd frontend && npm test; fi
 
-check: $(READY) $(TRAIN_READY) $(NODE_READY) ## lint, format, types and import rules
+check: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) ## lint, format, types and import rules
 	@echo "› ruff" && $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
 	@echo "› import rules" && $(VENV)/bin/lint-imports
 	@echo "› pyright" && $(VENV)/bin/pyright
@@ -71,7 +74,7 @@ results: $(READY) $(TRAIN_READY) ## hold each algorithm against its claim; ONLY=
 chaos: $(READY) $(TRAIN_READY) ## kill everything at MOMENTS random moments a fault
 	@exec $(VENV)/bin/pytest tests/chaos --moments $(MOMENTS)
 
-repeat: $(READY) $(TRAIN_READY) ## run the tests of T TIMES times beside BUSY busy loops; T="tests/chaos -k killed" narrows
+repeat: $(READY) $(TRAIN_READY) $(PEERS_READY) ## run the tests of T TIMES times beside BUSY busy loops; T="tests/chaos -k killed" narrows
 	@exec $(PY) -m tests.repeat --times $(TIMES) --busy $(BUSY) $(or $(T),-n $(PROCESSES))
 
 $(PY):
@@ -99,7 +102,12 @@ $(TRAIN_READY): requirements-train.lock requirements-cuda.lock requirements-cpu.
 	@$(PIP_INSTALL) $(LOCKED) -r requirements-train.lock
 	@if $(PY) -c 'import importlib.metadata as m, sys; sys.exit("nvidia-" not in " ".join(m.requires("torch") or ()))'; then \
 	  $(PIP_INSTALL) $(LOCKED) -r requirements-cuda.lock; fi
-	@$(PY) -m pip check -q --disable-pip-version-check
+	@! $(PY) -m pip check --disable-pip-version-check | grep -vE '^(No broken|($(PARTIAL)) )'
+	@touch $@
+
+$(PEERS_READY): requirements-peers.lock | $(READY)
+	@echo "› installing other people's graphs for the tests into $(VENV)"
+	@$(PIP_INSTALL) $(LOCKED) -r requirements-peers.lock
 	@touch $@
 
 $(NODE_READY): frontend/package-lock.json

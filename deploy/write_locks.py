@@ -21,6 +21,7 @@ BUILD = "requirements-build.lock"
 TRAIN = "requirements-train.lock"
 CUDA = "requirements-cuda.lock"
 CPU = "requirements-cpu.lock"
+PEERS = "requirements-peers.lock"
 
 HEADERS = {
     BASE: "What running, testing and checking needs.",
@@ -31,6 +32,8 @@ HEADERS = {
     CPU: "CPU builds of torch, which the registry does not have. Where pip finds one in a folder that its setting"
     " `find-links` names, it is installed, and its hash has to be one of these. Elsewhere the registry's build is"
     " installed.",
+    PEERS: "What the group `peers` adds: the graphs of other people that tests/peers runs. It repeats nothing, and leaves"
+    " out what those tests do not reach.",
 }
 
 CPU_BUILDS = {
@@ -41,6 +44,19 @@ CPU_BUILDS = {
     },
 }
 """Hashes of CPU builds, by the registry's pin and by file name. `pip hash FILE` prints one."""
+
+UNREACHED = {
+    "deepagents": ["langchain-google-genai"],
+    "langgraph-reflection": ["mypy"],
+    "open-deep-research": [
+        *("arxiv", "azure-identity", "azure-search", "azure-search-documents", "beautifulsoup4", "build"),
+        *("duckduckgo-search", "exa-py", "ipykernel", "langchain-community", "langchain-deepseek", "langchain-groq"),
+        *("langchain-google-vertexai", "langchain-mcp-adapters", "langchain-tavily", "langgraph-cli", "linkup-sdk"),
+        *("markdownify", "pymupdf", "setuptools", "supabase", "wheel", "xmltodict"),
+    ],
+}
+"""What packages of the group `peers` require and tests/peers does not reach. Some of it would not install beside our
+own pins; the rest is several hundred megabytes. `pip check` in the Makefile passes over these packages."""
 
 FOR_CUDA = re.compile(r"(nvidia|cuda)-|triton$")
 """Names of the packages that only torch's build with CUDA needs."""
@@ -59,6 +75,8 @@ def main(options: list[str]) -> None:
     write_lock(TRAIN, {name: entry for name, entry in added.items() if not FOR_CUDA.match(name)})
     write_lock(CUDA, {name: entry for name, entry in added.items() if FOR_CUDA.match(name)})
     write_lock(CPU, cpu_builds(compiled["torch"].split()[0]))
+    peers = compile_peers([f"--constraint={BASE}", f"--constraint={TRAIN}", *options])
+    write_lock(PEERS, {name: entry for name, entry in peers.items() if name not in base | compiled})
     write_npm_lock(ROOT / "frontend")
 
 
@@ -71,6 +89,13 @@ def compile_lock(earlier: list[str], inputs: list[str], options: list[str]) -> L
         command = [str(UV), "pip", "compile", "--quiet", "--no-emit-index-url", *flags, *inputs, *options]
         subprocess.run([*command, f"--output-file={output}"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         return parse_lock(output.read_text())
+
+
+def compile_peers(options: list[str]) -> Lock:
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as excluded:
+        excluded.write("\n".join(name for names in UNREACHED.values() for name in names))
+        excluded.flush()
+        return compile_lock([PEERS], ["--group=pyproject.toml:peers", f"--excludes={excluded.name}"], options)
 
 
 def parse_lock(text: str) -> Lock:
