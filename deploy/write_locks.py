@@ -32,8 +32,8 @@ HEADERS = {
     CPU: "CPU builds of torch, which the registry does not have. Where pip finds one in a folder that its setting"
     " `find-links` names, it is installed, and its hash has to be one of these. Elsewhere the registry's build is"
     " installed.",
-    PEERS: "What the group `peers` adds: the graphs of other people that tests/peers runs. It repeats nothing, and leaves"
-    " out what those tests do not reach.",
+    PEERS: "What the group `peers` adds: the graphs of other people that tests/peers runs. What those tests do not"
+    " reach is left out.",
 }
 
 CPU_BUILDS = {

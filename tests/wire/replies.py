@@ -34,6 +34,8 @@ class Completion:
     """JSON text, or whatever a model might put in its place."""
     calls: int = 1
     """How often the tool is called, with the same arguments each time."""
+    beside: tuple[tuple[str, str], ...] = ()
+    """Other tools that are called with it, each with its arguments."""
     tokens: Tokens | None = field(default_factory=Tokens)
     """None: this provider reports no usage."""
     finish: str = ""
@@ -42,6 +44,11 @@ class Completion:
     @property
     def reason(self) -> str:
         return self.finish or ("tool_calls" if self.tool else "stop")
+
+    @property
+    def called(self) -> list[tuple[str, str]]:
+        """Every call, with its arguments."""
+        return [*([(self.tool, self.arguments)] * self.calls if self.tool else []), *self.beside]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +103,8 @@ def error_body(fault: Fault) -> bytes:
 def completion_body(reply: Completion, model: str) -> bytes:
     """A whole answer, not streamed."""
     message: Json = {"role": "assistant", "content": reply.text or None}
-    if reply.tool:
-        message["tool_calls"] = [_tool_call(reply.tool, reply.arguments)] * reply.calls
+    if reply.called:
+        message["tool_calls"] = [_tool_call(*call, n) for n, call in enumerate(reply.called, 1)]
     body: Json = _envelope("chat.completion", model)
     body["choices"] = [{"index": 0, "message": message, "finish_reason": reply.reason}]
     if reply.tokens is not None:
@@ -108,11 +115,10 @@ def completion_body(reply: Completion, model: str) -> bytes:
 def completion_events(reply: Completion, model: str, *, usage: bool) -> Iterator[bytes]:
     """The same answer as server-sent events, in small pieces; `usage`: the request asked for it."""
     yield _chunk(model, {"role": "assistant", "content": ""})
-    if reply.tool:
-        for index in range(reply.calls):
-            yield _chunk(model, {"tool_calls": [_tool_call(reply.tool, "") | {"index": index}]})
-            for piece in _pieces(reply.arguments):
-                yield _chunk(model, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+    for index, (tool, arguments) in enumerate(reply.called):
+        yield _chunk(model, {"tool_calls": [_tool_call(tool, "", index + 1) | {"index": index}]})
+        for piece in _pieces(arguments):
+            yield _chunk(model, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     for piece in _pieces(reply.text):
         yield _chunk(model, {"content": piece})
     yield _chunk(model, {}, finish=reply.reason)
@@ -126,8 +132,8 @@ def _envelope(kind: str, model: str) -> Json:
     return {"id": "chatcmpl-1", "object": kind, "created": 1_700_000_000, "model": model}
 
 
-def _tool_call(name: str, arguments: str) -> Json:
-    return {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+def _tool_call(name: str, arguments: str, nth: int) -> Json:
+    return {"id": f"call_{nth}", "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _chunk(model: str, delta: Json, finish: str | None = None) -> bytes:

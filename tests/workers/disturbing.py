@@ -138,6 +138,8 @@ class Bench:
     database: Database
     durability: str = "sync"
     slice_turns: int = 64
+    graphs: str = ALL_GRAPHS
+    """Where they are, as `installed` takes it."""
     woken: Woken = field(default_factory=Woken)
 
     def ask(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
@@ -165,7 +167,7 @@ class Bench:
         claim = await runs.claim(self.database, run, "worker", 0)
         assert claim is not None
         self.ask("update app.run set lease_until = now() + interval '1 hour' where id = %s", run)
-        limits, graphs = SliceLimits(TERM, self.slice_turns, 60.0), installed(ALL_GRAPHS)
+        limits, graphs = SliceLimits(TERM, self.slice_turns, 60.0), installed(self.graphs)
         work = Slice(database, Nobody(), self.woken, graphs, claim, Hold(claim.fence), limits).advance()
         await _survived(work)
 

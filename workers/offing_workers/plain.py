@@ -58,7 +58,7 @@ async def advanced(
     raised: list[Interrupt] = []
     stop, detail, notes = None, "", _Notes(context, recorder)
     try:
-        with carrying(context):
+        with carrying(context), graph.plain.around():
             how = {**how, "stream_mode": ["updates", "custom"], "subgraphs": True}
             async for namespace, mode, chunk in runnable.astream(given, settings, context=own, **how):
                 if mode == "custom":

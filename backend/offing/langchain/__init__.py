@@ -7,6 +7,16 @@ from offing.langchain.chat import OffingChatModel
 from offing.langchain.endings import ModelFailed, RunStopped
 from offing.langchain.graph import plain_graph
 from offing.langchain.journal import journalled
+from offing.langchain.named_models import UnknownModel, models_by_name
 from offing.langchain.tools import offing_tools
 
-__all__ = ["ModelFailed", "OffingChatModel", "RunStopped", "journalled", "offing_tools", "plain_graph"]
+__all__ = [
+    "ModelFailed",
+    "OffingChatModel",
+    "RunStopped",
+    "UnknownModel",
+    "journalled",
+    "models_by_name",
+    "offing_tools",
+    "plain_graph",
+]

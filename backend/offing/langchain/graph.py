@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel
 
 from offing.core.errors import InvalidInput
 from offing.core.report import Evidence, ReportDraft
+from offing.langchain.named_models import check_names, models_by_name
 from offing.langchain.report import draft, last_words, messages_in
 from offing.langchain.role import chat_role
 from offing.sdk.context import RunView
@@ -37,6 +39,7 @@ def plain_graph(
     context: Callable[[RunView], Any] | None = None,
     state_types: Sequence[type] = (),
     tools: Sequence[Any] = (),
+    by_name: Mapping[str, str] | None = None,
 ) -> Graph:
     """Register a graph that knows nothing of this platform.
 
@@ -46,22 +49,26 @@ def plain_graph(
     key that takes the question; `messages` takes it as a person's message. `answer`: the state key, or a function of
     the last values, that holds the answer. `start`: the whole input, in place of the question alone. `context`: the
     graph's own runtime context. `state_types`: its own classes that its state holds. `tools`: own tools of ours that
-    `offing_tools` offers it, as in `Graph.tools`. Raises InvalidInput.
+    `offing_tools` offers it, as in `Graph.tools`. `by_name`: which of `models` stands for a model that the graph's code
+    names, as {"openai:gpt-5": "agent"}; `*` is any other. Such a graph is given as a function that imports and builds
+    it. Raises InvalidInput.
     """
     if not models or len(set(models)) < len(models):
         raise InvalidInput("models", "names must be given, each once", "Name each OffingChatModel of the graph.")
+    names = dict(by_name or {})
+    check_names(names, tuple(models))
     built = build if callable(build) and not hasattr(build, "ainvoke") else lambda: build
     return Graph(
         name=name,
         title=title or name.replace("_", " ").replace("-", " ").capitalize(),
         description=description or "A LangGraph graph.",
         version=version_of(Path(code)),
-        build=lambda: _uncompiled(name, built()),
+        build=lambda: _built(name, built, names),
         start=start or (lambda run: {question_key: _question(question_key, run)}),
         roles=tuple(chat_role(model) for model in models),
         engines=dict.fromkeys(models, engine) if engine else {},
         tools=tuple(tools),
-        plain=Plain(_answer(answer), context, tuple(state_types)),
+        plain=Plain(_answer(answer), context, tuple(state_types), partial(models_by_name, names)),
     )
 
 
@@ -107,6 +114,11 @@ class _Ready:
     def __getattr__(self, name: str) -> Any:
         """What else is asked of it is what it was compiled from."""
         return getattr(self.graph.builder, name)
+
+
+def _built(name: str, build: Callable[[], Any], names: Mapping[str, str]) -> Any:
+    with models_by_name(names):
+        return _uncompiled(name, build())
 
 
 def _uncompiled(name: str, graph: Any) -> Any:

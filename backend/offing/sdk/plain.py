@@ -1,6 +1,7 @@
 """What the platform must know of a graph that is written for LangGraph alone, beside what every graph declares."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,3 +22,5 @@ class Plain:
     types: tuple[type, ...] = ()
     """Classes of its own that its state holds, beside LangChain's messages; others come back from a checkpoint as plain
     data."""
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What is in force while it is executed."""

@@ -1,0 +1,76 @@
+"""trustcall: a schema that is filled in, and mended by patches where the model's arguments do not fit."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+
+import re
+import warnings
+from typing import Any
+
+from langgraph.graph import END, START, MessagesState, StateGraph
+from pydantic import BaseModel
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from trustcall import create_extractor
+
+from offing.langchain import OffingChatModel, plain_graph
+from tests.peers.failing import NO_SAVER
+from tests.peers.playing import Heard, Peer, calls, unexpected
+from tests.wire.replies import Reply
+
+
+class Person(BaseModel):
+    """What is known of somebody."""
+
+    first: str
+    age: int
+    towns: list[str] = []
+
+
+class Known(MessagesState):
+    person: dict[str, Any]
+
+
+extractor = create_extractor(OffingChatModel("agent"), tools=[Person], tool_choice="Person")
+
+
+async def extract(state: Known) -> dict[str, Any]:
+    existing = {"Person": state["person"]} if state.get("person") else None
+    found = await extractor.ainvoke({"messages": state["messages"], "existing": existing})
+    person: Any = found["responses"][0]
+    return {"person": person.model_dump(), "messages": [{"role": "assistant", "content": person.model_dump_json()}]}
+
+
+builder = StateGraph(Known)
+builder.add_node(extract)
+builder.add_edge(START, "extract")
+builder.add_edge("extract", END)
+
+graph = plain_graph("extraction", builder.compile(), code=__file__)
+
+
+def lines(heard: Heard) -> Reply:
+    if "PatchFunctionErrors" in heard.tools:
+        patch = [{"op": "replace", "path": "/age", "value": 36}]
+        return calls("PatchFunctionErrors", json_doc_id=doc_id(heard), planned_edits="A number.", patches=patch)
+    if "PatchDoc" in heard.tools:
+        patch = [{"op": "add", "path": "/towns/-", "value": "Oslo"}]
+        return calls("PatchDoc", json_doc_id="Person", planned_edits="Add it.", patches=patch)
+    return calls("Person", first="Ada", age="thirty-six") if heard.tools else unexpected(heard)
+
+
+def doc_id(heard: Heard) -> str:
+    """The id of the call that has to be mended, as the request for a patch names it."""
+    return re.findall(r"call_\d+_\d+", heard.everything)[-1]
+
+
+peer = Peer(
+    name="extraction",
+    question="Ada is thirty-six.",
+    says=lines,
+    answer='{"first":"Ada","age":36,"towns":[]}',
+    follow="She lives in Oslo.",
+    follow_answer='{"first":"Ada","age":36,"towns":["Oslo"]}',
+    fails=dict.fromkeys(("runs", "survives", "follows", "chat", "rows"), NO_SAVER),
+)

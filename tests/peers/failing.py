@@ -1,0 +1,27 @@
+"""Why something does not work yet, in words. A test that is expected to fail for a reason tells when it passes."""
+
+from collections.abc import Mapping
+
+NO_STEP = "A tool of the graph's own leaves no step: nothing stands between ToolNode and the tool."
+NO_NAME = "A step has the name of the model's role, and not that of the agent or node that asked."
+NO_STORE = "A graph that was compiled without a store is given none: runtime.store is None."
+DELTAS = (
+    "DeltaChannel keeps its values in earlier checkpoints and their writes, and of such a run only the latest is kept,"
+    " without writes: messages and files are lost as soon as the state is read back."
+)
+NO_SAVER = (
+    "Graphs run with durability `sync`, under which LangGraph waits for a checkpoint that a subgraph compiled with"
+    " `checkpointer=False` never writes."
+)
+OTHER_CONFIG = (
+    "Where a model is called with a config of its own, as summaries are, the metadata of its node are not in force, and"
+    " the place of the call is not found."
+)
+
+NAMED = {"names": NO_NAME}
+
+STORELESS: Mapping[str, str] = dict.fromkeys(("runs", "survives", "follows", "tools", "rows"), NO_STORE)
+
+
+def stepless(**others: str) -> Mapping[str, str]:
+    return {"tools": NO_STEP, **others}

@@ -1,0 +1,78 @@
+"""open_deep_research: a supervisor, researchers side by side, tools that ask a model, models that it builds by name.
+
+It imports MCP's adapters of an older kind, which it does not use here; empty modules stand for them as it is imported.
+The web is a function.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false, reportMissingParameterType=false
+
+import sys
+import types
+import warnings
+from typing import Any
+from unittest.mock import patch
+
+import mcp
+
+from offing.langchain import plain_graph
+from tests.peers.failing import stepless
+from tests.peers.playing import Heard, Peer, calls, says, together
+from tests.wire.replies import Reply
+
+ADAPTERS = ("langchain_mcp_adapters", "langchain_mcp_adapters.client")
+
+
+def imported() -> Any:
+    stood_in = {name: types.ModuleType(name) for name in ADAPTERS}
+    stood_in[ADAPTERS[1]].__dict__["MultiServerMCPClient"] = object
+    error = patch.object(mcp, "McpError", mcp.MCPError, create=True)
+    with patch.dict(sys.modules, stood_in), error, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from open_deep_research import deep_researcher, utils
+
+    async def found(queries: list[str], **_: Any) -> list[dict[str, Any]]:
+        page = {"url": "https://example.org/hall", "title": "Halls", "content": "1907", "raw_content": "Built in 1907."}
+        return [{"query": query, "results": [page]} for query in queries]
+
+    utils.tavily_search_async = found
+    return deep_researcher.deep_researcher
+
+
+graph = plain_graph(
+    "research", imported, code=__file__, models=("agent",), by_name={"*": "agent"}, answer="final_report"
+)
+
+
+ANSWERS = {
+    "ClarifyWithUser": calls("ClarifyWithUser", need_clarification=False, question="", verification="I begin."),
+    "ResearchQuestion": calls("ResearchQuestion", research_brief="The age of the hall and of the mill."),
+    "Summary": calls("Summary", summary="Built in 1907.", key_excerpts="1907"),
+}
+"""To whatever has to be answered in a form."""
+
+BOTH = together(
+    calls("ConductResearch", research_topic="The hall."), calls("ConductResearch", research_topic="The mill.")
+)
+
+
+def lines(heard: Heard) -> Reply:
+    if form := next((ANSWERS[tool] for tool in heard.tools if tool in ANSWERS), None):
+        return form
+    if "research supervisor" in heard.told:
+        return calls("ResearchComplete") if heard.answered else BOTH
+    if heard.tools:
+        return says("I know enough.") if heard.answered else calls("tavily_search", queries=[heard.last])
+    return says("Built in 1907." if "clean up these findings" in heard.last else "Both are from 1907.")
+
+
+peer = Peer(
+    name="research",
+    question="How old are the hall and the mill?",
+    says=lines,
+    answer="Both are from 1907.",
+    follow="Again, please.",
+    follow_answer="Both are from 1907.",
+    tools=("tavily_search", "tavily_search"),
+    fails=stepless(),
+)

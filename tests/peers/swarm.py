@@ -1,0 +1,57 @@
+"""langgraph-swarm: two agents that hand the conversation over to each other; the thread remembers who has it."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from langchain.agents import create_agent
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph_swarm import create_handoff_tool, create_swarm
+
+from offing.langchain import OffingChatModel, plain_graph
+from tests.peers.failing import NAMED, stepless
+from tests.peers.playing import Heard, Peer, calls, says
+from tests.wire.replies import Reply
+
+model = OffingChatModel("agent")
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+alice = create_agent(
+    model,
+    [add, create_handoff_tool(agent_name="Bob", description="Transfer to Bob.")],
+    system_prompt="You are Alice, an addition expert.",
+    name="Alice",
+)
+bob = create_agent(
+    model,
+    [create_handoff_tool(agent_name="Alice", description="Transfer to Alice, she can help with math.")],
+    system_prompt="You are Bob, you speak like a pirate.",
+    name="Bob",
+)
+workflow = create_swarm([alice, bob], default_active_agent="Alice")
+
+graph = plain_graph("swarm", workflow.compile(checkpointer=InMemorySaver()), code=__file__)
+
+
+def lines(heard: Heard) -> Reply:
+    if "pirate" in heard.told:
+        return calls("transfer_to_alice") if "5 + 7" in heard.last else says("Ahoy, I am Bob!")
+    if "12" in heard.last:
+        return says("5 + 7 is 12.")
+    return calls("add", a=5, b=7) if "5 + 7" in heard.everything else calls("transfer_to_bob")
+
+
+peer = Peer(
+    name="swarm",
+    question="I would like to speak to Bob.",
+    says=lines,
+    answer="Ahoy, I am Bob!",
+    follow="What is 5 + 7?",
+    follow_answer="5 + 7 is 12.",
+    tools=("transfer_to_bob",),
+    askers=("Alice", "Bob"),
+    fails=stepless(**NAMED),
+)
