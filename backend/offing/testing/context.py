@@ -178,6 +178,7 @@ class RehearsedContext(AsksPeople):
         return int(self._stage.clock.pass_for(name) * 1000)
 
     def _key(self) -> CallKey:
+        self._stage.check_worker()
         metadata: dict[str, Any] = get_config().get("metadata") or {}
         outside = re.sub(r":[^|]*", "", metadata.get("langgraph_checkpoint_ns", "").rpartition("|")[0])
         path = "/".join([*filter(None, [outside]), *map(str, metadata["langgraph_path"])])

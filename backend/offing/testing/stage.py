@@ -60,25 +60,34 @@ class Stage:
         self.intents: set[CallKey] = set()
         self.spent = Spent()
         self.report: Report | None = None
-        self.moments, self.losses = 0, 0
+        self.moments, self.losses, self._gone = 0, 0, False
         self.lost_in: Executed | None = None
+
+    def check_worker(self) -> None:
+        """Raises Lost where the worker is gone: what ran beside the branch that was lost does nothing more."""
+        if self._gone:
+            raise Lost("The worker is gone.")
 
     def moment(self) -> None:
         """A worker may be lost here. Raises Lost where it is."""
+        self.check_worker()
         nth, self.moments = self.moments, self.moments + 1
         if nth == self._lose_at:
+            self._gone = True
             self.losses += 1
             self.lost_in = self.executed[-1] if self.executed else None
             raise Lost(f"The worker was lost at moment {nth}.")
 
     def append(self, drafts: Sequence[StepDraft]) -> list[Step]:
-        """Record steps, with the checkpoint that is due."""
+        """Record steps, with the checkpoint that is due. Raises Lost where the worker is gone."""
+        self.check_worker()
         new = [self._placed(draft) for draft in drafts]
         self.saver.save()
         return new
 
     def journal(self, superstep: int | None) -> dict[CallKey, Step]:
-        """What was recorded after a superstep. None: everything."""
+        """What was recorded after a superstep, for the next worker. None: everything."""
+        self._gone = False
         after = -2 if superstep is None else superstep
         return {s.key: s for s in self.steps if s.key is not None and s.key.superstep > after}
 
