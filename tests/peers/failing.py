@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 NO_STEP = "A tool of the graph's own leaves no step: nothing stands between ToolNode and the tool."
-NO_NAME = "A step has the name of the model's role, and not that of the agent or node that asked."
 NO_STORE = "A graph that was compiled without a store is given none: runtime.store is None."
 DELTAS = (
     "DeltaChannel keeps its values in earlier checkpoints and their writes, and of such a run only the latest is kept,"
@@ -17,8 +16,6 @@ OTHER_CONFIG = (
     "Where a model is called with a config of its own, as summaries are, the metadata of its node are not in force, and"
     " the place of the call is not found."
 )
-
-NAMED = {"names": NO_NAME}
 
 STORELESS: Mapping[str, str] = dict.fromkeys(("runs", "survives", "follows", "tools", "rows"), NO_STORE)
 

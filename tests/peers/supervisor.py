@@ -8,7 +8,7 @@ from langchain.agents import create_agent
 from langgraph_supervisor import create_supervisor
 
 from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.failing import NAMED, stepless
+from tests.peers.failing import stepless
 from tests.peers.playing import Heard, Peer, calls, says
 from tests.wire.replies import Reply
 
@@ -56,5 +56,5 @@ peer = Peer(
     follow_answer="More than a hundred thousand.",
     tools=("add", "transfer_to_math_expert", "transfer_to_research_expert", "web_search"),
     askers=("math_expert", "research_expert", "supervisor"),
-    fails=stepless(**NAMED),
+    fails=stepless(),
 )

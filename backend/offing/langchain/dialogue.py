@@ -3,11 +3,12 @@
 The only home of these shapes and of their exchange with LangChain's messages. Knows no engine and no run.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, SystemMessage, ToolMessage
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from offing.core.errors import InvalidInput
 
@@ -17,6 +18,16 @@ Speaker = Literal["system", "user", "assistant", "tool"]
 
 WROTE = "offing_wrote"
 """In an answer's additional_kwargs: what the model wrote, letter by letter, where its own form has it."""
+
+
+_THOUGHTS = frozenset({"reasoning", "thinking", "redacted_thinking"})
+_CALLS = frozenset({"tool_use", "tool_call", "invalid_tool_call"})
+"""Parts of a message that say again what its calls say."""
+
+
+def _is_empty(value: object) -> bool:
+    """What was not asked for is no part of a call, so that its key stays what it was before there was such a field."""
+    return not value
 
 
 class _Value(BaseModel):
@@ -67,6 +78,10 @@ class Chat(_Value):
     """A tool's name, or `any`. Empty: it may answer in words."""
     stop: tuple[str, ...] = ()
     """Strings at which the answer is cut."""
+    one_call: bool = Field(default=False, exclude_if=_is_empty)
+    """At most one tool may be called at a time."""
+    answer_schema: dict[str, Any] = Field(default={}, exclude_if=_is_empty)
+    """JSON schema of an answer in words. Empty: any words."""
 
     @property
     def turn(self) -> int:
@@ -130,9 +145,18 @@ def _text(message: BaseMessage) -> str:
     """The message's text. Raises InvalidInput for a part that is none, such as an image."""
     if isinstance(message.content, str):
         return message.content
-    for part in message.content:
-        if isinstance(part, dict) and part.get("type") not in {"text", "tool_use", "reasoning"}:
-            raise InvalidInput(
-                "messages", f"a part of type {part.get('type')!r} is no text", "Send text; other content is not taken."
-            )
-    return str(message.text)
+    return "".join(map(_part, message.content))
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    match part.get("type"):
+        case "text" | "text-plain":
+            return str(part.get("text", ""))
+        case "json":
+            return json.dumps(part.get("json"), ensure_ascii=False, sort_keys=True)
+        case kind if kind in _THOUGHTS | _CALLS:
+            return ""
+        case kind:
+            raise InvalidInput("messages", f"a part of type {kind!r} is no text", "Send text; nothing else is taken.")

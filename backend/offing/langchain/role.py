@@ -16,8 +16,8 @@ FORM: Form[Chat, Reply] = Form("plain", words.rendered, words.parsed, spans=word
 """For engines that take text only; the policy engine asks in it by itself."""
 
 
-def chat_role(name: str) -> Role[Chat, Reply]:
-    """The role that engines are configured by under `name`."""
+def chat_role(name: str, asker: str = "") -> Role[Chat, Reply]:
+    """The role that engines are configured by under `name`. `asker`: who asks, for people. Empty: the role itself."""
     return Role(
         name=name,
         input=Chat,
@@ -25,7 +25,7 @@ def chat_role(name: str) -> Role[Chat, Reply]:
         render=words.rendered,
         headline=_headline,
         kind=StepKind.TURN,
-        label=name,
+        label=asker or name,
         forms=(FORM,),
         native=Native(_native_chat, _read, words.written),
     )
@@ -47,7 +47,8 @@ def _native_chat(chat: Chat) -> NativeChat:
         {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
         for t in chat.tools
     ]
-    return NativeChat(tuple(_native_message(said) for said in chat.said), tuple(tools), _choice(chat))
+    told = [{"role": "system", "content": "\n\n".join(asked)}] if (asked := words.wanted(chat)) else []
+    return NativeChat((*told, *map(_native_message, chat.said)), tuple(tools), _choice(chat))
 
 
 def _choice(chat: Chat) -> str | dict[str, Any]:

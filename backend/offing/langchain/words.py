@@ -31,6 +31,8 @@ HOW = (
 
 MUST_ANY = "You must call a tool now."
 MUST_ONE = "You must call the tool {name} now."
+ONE_CALL = "Call at most one tool at a time."
+ANSWER_AS = "When you answer, answer with one JSON object and nothing else. It must match this JSON schema:\n{schema}"
 
 
 def rendered(chat: Chat) -> tuple[Message, ...]:
@@ -40,8 +42,15 @@ def rendered(chat: Chat) -> tuple[Message, ...]:
         instructions.append(HOW.format(tools="\n".join(_signature(tool) for tool in chat.tools)))
     if chat.must_call:
         instructions.append(MUST_ANY if chat.must_call == "any" else MUST_ONE.format(name=chat.must_call))
+    instructions += wanted(chat)
     head = (Message("system", tuple(instructions)),) if instructions else ()
     return head + _merged([said for said in chat.said if said.role != "system"])
+
+
+def wanted(chat: Chat) -> list[str]:
+    """What a provider is told in words, too, since not every one can be told by its wire."""
+    told = [ONE_CALL] if chat.one_call else []
+    return told + ([ANSWER_AS.format(schema=as_json(chat.answer_schema))] if chat.answer_schema else [])
 
 
 def written(reply: Reply) -> str:
@@ -62,18 +71,33 @@ def parsed(text: str, chat: Chat) -> Reply | Unusable:
     rest = _CALL.sub("", body)
     if _TAG.search(rest):
         return Unusable(f"A {OPEN} is not closed by {CLOSE}, or the other way round.")
-    return checked(Reply(text=_cut(rest.strip(), chat.stop), calls=tuple(found), wrote=text), chat)
+    return checked(Reply(text=rest.strip(), calls=tuple(found), wrote=text), chat)
 
 
 def checked(reply: Reply, chat: Chat) -> Reply | Unusable:
-    """The reply, if it says something and calls what it must. An unknown tool is the graph's to refuse."""
+    """The reply up to the graph's stop words, if it says something and calls what it must.
+
+    An unknown tool is the graph's to refuse.
+    """
+    reply = reply.model_copy(update={"text": _cut(reply.text, chat.stop)})
     if not reply.text and not reply.calls:
         return Unusable("The answer is empty. Answer in words, or call a tool.")
     if chat.must_call == "any" and not reply.calls:
         return Unusable("No tool was called. Call one of the tools.")
     if chat.must_call not in ("", "any") and chat.must_call not in {call.name for call in reply.calls}:
         return Unusable(f"The tool {chat.must_call} was not called. Call it.")
+    if chat.one_call and len(reply.calls) > 1:
+        return Unusable(f"There are {len(reply.calls)} tool calls. {ONE_CALL}")
+    if chat.answer_schema and not reply.calls and not _is_object(reply.text):
+        return Unusable("The answer is not one JSON object. Give the object alone, without any other text.")
     return reply
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text, parse_constant=_refused), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def call_of(block: str) -> Call | Unusable:

@@ -6,8 +6,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from langchain_core.caches import InMemoryCache
+from langchain_core.globals import set_llm_cache
+from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
+from pydantic import BaseModel
 
 from offing.core.errors import InvalidInput
 from offing.langchain import OffingChatModel, offing_tools, plain_graph
@@ -44,6 +48,43 @@ def test_tools_are_bound_by_name_and_shape() -> None:
     assert bound.kwargs["tool_choice"] == "add"
     with pytest.raises(InvalidInput, match="sub"):
         OffingChatModel().bind_tools([add], tool_choice="sub")
+
+
+class Sum(BaseModel):
+    """A sum."""
+
+    value: int
+
+
+@pytest.mark.parametrize("method", ["function_calling", "json_schema", "json_mode"])
+def test_an_answer_of_a_shape_is_a_call_whatever_the_method(method: Any) -> None:
+    chain: Any = OffingChatModel().with_structured_output(Sum, method=method, strict=True)
+    assert chain.first.kwargs["tool_choice"] == "any"
+    assert [shape["name"] for shape in chain.first.kwargs["tools"]] == ["Sum"]
+
+
+def test_what_a_package_asks_of_a_model_before_any_run_has_an_answer() -> None:
+    model = OffingChatModel("agent", profile={"max_input_tokens": 100_000}, temperature=0)
+    assert (model.profile or {}).get("max_input_tokens") == 100_000
+    assert OffingChatModel().profile is None
+    assert 0 < model.get_num_tokens_from_messages([HumanMessage("Hello there.")]) < 20
+    assert model.get_num_tokens_from_messages([HumanMessage("Hello there.")], tools=[add]) > 20
+
+
+def test_a_cache_of_langchains_own_is_passed_by() -> None:
+    set_llm_cache(InMemoryCache())
+    try:
+        with pytest.raises(OutsideRun):
+            OffingChatModel().invoke("hello")
+    finally:
+        set_llm_cache(None)
+    assert OffingChatModel().cache is False
+
+
+@pytest.mark.parametrize("kind", ["web_search", "web_search_20250305"])
+def test_a_tool_that_a_provider_runs_is_refused_by_its_type(kind: str) -> None:
+    with pytest.raises(InvalidInput, match=kind):
+        OffingChatModel().bind_tools([{"type": kind, "name": "web_search"}])
 
 
 def test_a_call_that_waits_is_refused_on_the_event_loop() -> None:

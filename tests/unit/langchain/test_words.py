@@ -129,3 +129,50 @@ def test_a_prompt_library_stands_in_a_providers_chat_as_marked_notes() -> None:
     assert user["content"].endswith("1 + 2?")
     (rule, noted) = role.native.chat(chat(QUESTION)).messages
     assert (rule["content"], noted["content"]) == (RULE, user["content"])
+
+
+def test_one_call_at_a_time_is_asked_for_in_words_and_held_to() -> None:
+    given = Chat(said=(QUESTION,), tools=(ADD,), one_call=True)
+    assert words.ONE_CALL in words.rendered(given)[0].text
+    assert "There are 2 tool calls" in problem(words.written(Reply(calls=(CALL, CALL))), given)
+    assert read(words.written(Reply(calls=(CALL,))), given).calls == (CALL,)
+
+
+def test_an_answer_of_a_shape_is_one_json_object_and_calls_come_before_it() -> None:
+    given = Chat(said=(QUESTION,), tools=(ADD,), answer_schema={"type": "object"})
+    assert '{"type": "object"}' in words.rendered(given)[0].text
+    assert "not one JSON object" in problem("Three.", given)
+    assert read('{"sum": 3}', given).text == '{"sum": 3}'
+    assert read(words.written(Reply(calls=(CALL,))), given).calls == (CALL,)
+
+
+def test_a_provider_is_told_in_words_what_its_wire_may_not_carry() -> None:
+    native = chat_role("agent").native
+    assert native is not None
+    sent = native.chat(Chat(said=(QUESTION,), answer_schema={"type": "object"}, one_call=True))
+    assert [m["role"] for m in sent.messages] == ["system", "user"]
+    assert words.ONE_CALL in sent.messages[0]["content"]
+
+
+def test_what_a_graph_does_not_ask_for_is_no_part_of_the_call() -> None:
+    assert set(chat(QUESTION).model_dump(mode="json")) == {"said", "tools", "must_call", "stop"}
+
+
+def test_a_stop_word_ends_a_providers_answer_too() -> None:
+    native = chat_role("agent").native
+    assert native is not None
+    found = native.read("Three. END and more", (), chat(QUESTION, stop=("END",)))
+    assert isinstance(found, Reply)
+    assert found.text == "Three."
+
+
+def test_parts_that_say_no_more_than_text_and_calls_are_taken() -> None:
+    parts: list[str | dict[str, object]] = [
+        {"type": "reasoning", "reasoning": "hm"},
+        {"type": "text", "text": "Three"},
+        {"type": "text-plain", "text": "."},
+        {"type": "tool_call", "name": "add", "args": {}, "id": "1"},
+        {"type": "json", "json": {"b": 1, "a": 2}},
+    ]
+    (said,) = said_in([HumanMessage(content=parts)], "")
+    assert said.text == 'Three.{"a": 2, "b": 1}'
