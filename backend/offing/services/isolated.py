@@ -18,6 +18,9 @@ from typing import Any
 
 PREFIX = "offing_loaded_"
 
+VERSION = 16
+"""Characters of a version that follow it in the names of modules."""
+
 
 def load(folder: Path, packages: tuple[str, ...], version: str, target: str) -> object:
     """What `module:name` is in the packages under `folder`, which are known as this version; the module without a name.
@@ -41,11 +44,11 @@ def forget(version: str) -> None:
 
 def with_usual_names(text: str) -> str:
     """A message of Python's, with the names that an author knows the modules by."""
-    return re.sub(rf"{PREFIX}[0-9a-f]{{16}}_", "", text)
+    return re.sub(rf"{PREFIX}[0-9a-f]{{{VERSION}}}_", "", text)
 
 
 def _alias(version: str, module: str) -> str:
-    return f"{PREFIX}{version[:16]}_{module}"
+    return f"{PREFIX}{version[:VERSION]}_{module}"
 
 
 class _Finder(MetaPathFinder):

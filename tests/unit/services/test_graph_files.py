@@ -147,3 +147,32 @@ def test_a_folder_of_files_alone_says_which_file_to_name(tmp_path: Path) -> None
     (broken,) = catalogue(tmp_path / "a", tmp_path / "home").broken
     assert f"--path {tmp_path / 'a/guide.py'}" in broken.error.remedy
     assert isinstance(catalogue(tmp_path / "a/guide.py", tmp_path / "home")["guide"], Graph)
+
+
+async def test_the_check_follows_calls_into_packages_of_the_same_folder(tmp_path: Path) -> None:
+    from offing.testing.checking import check
+
+    folder = with_siblings(tmp_path / "a")
+    (folder / "shore/late.py").write_text("import uuid\n\ndef drawn():\n    return uuid.uuid4()\n")
+    (folder / "harbour/__init__.py").write_text(NODE)
+    found = await check(catalogue(folder, tmp_path / "home")["harbour"])
+    assert ("unsafe-to-repeat", "shore/late.py:4") in {(one.rule, one.place) for one in found}
+
+
+NODE = """
+from langgraph.graph import StateGraph
+from offing.sdk import Graph
+from shore.late import drawn
+
+async def work(state):
+    drawn()
+    return {}
+
+def build():
+    graph = StateGraph(dict)
+    graph.add_node("work", work)
+    graph.add_edge("__start__", "work")
+    return graph
+
+graph = Graph("harbour", "", "", "any", build, lambda _: {}, ())
+"""

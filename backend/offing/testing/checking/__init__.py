@@ -1,32 +1,35 @@
-"""Faults of a graph that show before a run does: its shape, its code, and a rehearsal of it are looked at."""
+"""Faults of a graph that show before a run does: its shape, its code, what it is made of, and a rehearsal of it."""
+
+from typing import Any
 
 from offing.sdk import Graph
 from offing.services.graphs import Catalogue
 from offing.testing.checking.code import faults_of_code
+from offing.testing.checking.compiling import faults_of_compiling
 from offing.testing.checking.finding import ERROR, WARNING, Finding
+from offing.testing.checking.models import faults_of_models
+from offing.testing.checking.plain_code import faults_of_plain_code
+from offing.testing.checking.plain_start import faults_of_plain_start
 from offing.testing.checking.shape import faults_of_shape
+from offing.testing.checking.state_types import faults_of_types
 from offing.testing.checking.trial import faults_of_trial
+from offing.testing.checking.walking import Walk
 
 __all__ = ["ERROR", "WARNING", "Finding", "check"]
 
 
-NOT_FOR_PLAIN = frozenset({"growing-state", "no-limit", "no-rehearsal", "turn-key"})
-"""What a graph that is written for LangGraph alone is not held to: each call of its models is a turn and stops at a
-limit, and of its checkpoints only the latest is kept."""
-
-
 async def check(graph: Graph) -> tuple[Finding, ...]:
     """What is wrong with a graph, errors first. A graph that cannot be built is not looked at further."""
-    shape = faults_of_shape(graph)
-    if any(finding.rule == "build" for finding in shape):
-        return tuple(shape)
-    whole = Catalogue([graph])[graph.name]
-    found = [*shape, *faults_of_code(whole), *await faults_of_trial(whole)]
-    if graph.plain is not None:
-        found = [f for f in found if f.rule not in NOT_FOR_PLAIN and not _of_the_conversation(f)]
+    try:
+        compiled: Any = graph.build().compile()
+        compiled.get_graph()
+    except Exception as error:  # an author's code may raise anything, and that is what is to be said
+        why = f"It cannot be built: {type(error).__name__}: {error}."
+        return (Finding(ERROR, "build", graph.name, why, "Mend `build`."),)
+    whole, walk = Catalogue([graph])[graph.name], Walk(compiled)
+    found = [*faults_of_models(whole, walk), *faults_of_compiling(graph.name, walk), *faults_of_types(whole, walk)]
+    if whole.plain is not None:
+        found += [*faults_of_plain_start(whole, compiled), *faults_of_plain_code(walk)]
+    else:
+        found += [*faults_of_shape(whole), *faults_of_code(whole), *await faults_of_trial(whole)]
     return tuple(sorted(dict.fromkeys(found), key=lambda f: (f.level != ERROR, f.rule, f.place)))
-
-
-def _of_the_conversation(finding: Finding) -> bool:
-    """A key that the run before leaves to a follow-up question, which is how LangGraph remembers a conversation."""
-    return finding.rule == "start" and finding.place.startswith("state key")

@@ -53,7 +53,7 @@ REMEDY = {
 def faults_of_code(graph: Graph) -> list[Finding]:
     """Without running it."""
     reading = Reading(_beginnings(graph))
-    found = [fault for source in reading.sources for fault in _differing(source)]
+    found = [_fault(source, *fault) for source in reading.sources for fault in differing(source)]
     found += [fault for source in reading.sources for fault in _unknown_names(graph, source)]
     return [*found, *_unlimited(graph, reading)]
 
@@ -77,22 +77,22 @@ def _functions(runnable: Any) -> Iterator[Any]:
     yield getattr(runnable, "afunc", None)
 
 
-def _differing(source: Source) -> Iterator[Finding]:
+def differing(source: Source) -> Iterator[tuple[ast.AST, str, str]]:
+    """Where a function does what is not the same twice: the place, what it does, and what that depends on."""
     settled = _settled(source)
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and (name := named(node.func, source)):
             why = DIFFERS.get(name) or _room(name)
             if why and why != DIFFERS["builtins.set"]:
-                yield _fault(source, node, f"It calls {name}, which depends on {why}", why)
+                yield node, f"It calls {name}", why
         over = node.iter if isinstance(node, ast.For | ast.comprehension) else None
         if over is not None and _is_set(over, source) and node not in settled:
-            why = DIFFERS["builtins.set"]
-            yield _fault(source, over, f"It goes through a set, and depends on {why}", why)
+            yield over, "It goes through a set", DIFFERS["builtins.set"]
 
 
-def _fault(source: Source, node: Any, said: str, why: str) -> Finding:
+def _fault(source: Source, node: ast.AST, what: str, why: str) -> Finding:
     level = WARNING if why == DIFFERS["builtins.set"] else ERROR
-    text = f"{said}: after a lost worker it runs again and may go another way."
+    text = f"{what}, which depends on {why}: after a lost worker it runs again and may go another way."
     return Finding(level, "unsafe-to-repeat", source.place(node), text, REMEDY[why])
 
 

@@ -11,8 +11,10 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from offing.sdk.tool import OwnTool
+from offing.services.isolated import PREFIX, VERSION
 
 UNKNOWN = object()
+INSTALLED = "site-packages"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,6 +27,8 @@ class Source:
     file: str
     line: int
     package: str
+    installed: bool = False
+    """Whether it is of an installed package."""
 
     def place(self, node: Any) -> str:
         return f"{self.file}:{self.line + getattr(node, 'lineno', 1) - 1}"
@@ -50,11 +54,11 @@ class Reading:
 
     def __post_init__(self) -> None:
         waiting = [function for given in self.beginnings if (function := _plain(given)) is not None]
-        packages = {_package(function) for function in waiting}
+        packages = {package_of(function) for function in waiting}
         seen: set[Any] = set()
         while waiting:
             function = waiting.pop()
-            if function.__code__ in seen or _package(function) not in packages:
+            if function.__code__ in seen or package_of(function) not in packages:
                 continue
             seen.add(function.__code__)
             if (source := source_of(function)) is not None:
@@ -72,7 +76,7 @@ def source_of(function: FunctionType) -> Source | None:
     closed = inspect.getclosurevars(function)
     names = dict(closed.builtins) | dict(function.__globals__) | dict(closed.nonlocals) | _imported(tree)
     names |= _own_class(function)
-    return Source(tree, names, _shown(function), line, _package(function))
+    return Source(tree, names, _shown(function), line, package_of(function), _is_installed(function))
 
 
 def named(node: ast.expr, source: Source) -> str:
@@ -142,10 +146,17 @@ def _name(value: Any) -> str:
     return f"{module or getattr(owner, '__name__', '')}.{name}".lstrip("._")
 
 
-def _package(function: Any) -> str:
-    return str(getattr(function, "__module__", "") or "").partition(".")[0]
+def package_of(function: Any) -> str:
+    """The top-level package of a function; packages that a folder's version is made of count as one."""
+    package = str(getattr(function, "__module__", "") or "").partition(".")[0]
+    return package[: len(PREFIX) + VERSION] if package.startswith(PREFIX) else package
 
 
 def _shown(function: FunctionType) -> str:
-    path = Path(function.__code__.co_filename)
-    return "/".join(path.parts[-2:])
+    parts = Path(function.__code__.co_filename).parts
+    below = parts.index(INSTALLED) + 1 if _is_installed(function) else -2
+    return "/".join(parts[below:])
+
+
+def _is_installed(function: FunctionType) -> bool:
+    return INSTALLED in Path(function.__code__.co_filename).parts

@@ -13,12 +13,8 @@ GROWING = (list, tuple, str, set, dict)
 
 def faults_of_shape(graph: Graph) -> list[Finding]:
     """Without running it."""
-    try:
-        built = graph.build()
-        drawn: Any = built.compile().get_graph()
-    except Exception as error:  # an author's code may raise anything, and that is what is to be said
-        why = f"It cannot be built: {type(error).__name__}: {error}."
-        return [Finding(ERROR, "build", graph.name, why, "Mend `build`.")]
+    built = graph.build()
+    drawn: Any = built.compile().get_graph()
     looped = loops((edge.source, edge.target) for edge in drawn.edges)
     found = [*(_growing(built) if looped else ()), *_not_begun(graph, built)]
     if looped and not graph.turn_key:
