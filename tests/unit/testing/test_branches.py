@@ -13,6 +13,7 @@ from langgraph.types import Send
 from pydantic import BaseModel
 
 from offing.sdk import (
+    EngineFailure,
     Graph,
     Headline,
     Message,
@@ -69,6 +70,12 @@ def _render(given: Asked) -> tuple[Message, ...]:
 WRITER = Role("writer", Asked, Told, _render, lambda told: Headline(told.word), extractive=lambda g: Told(word=g.about))
 
 
+async def said(ctx: RunContext, about: str) -> tuple[int, str]:
+    """Seq and word of the writer's answer; of its failure, the question itself."""
+    reply: Any = await ctx.call(WRITER, Asked(about=about))
+    return (0, about) if isinstance(reply, EngineFailure) else (reply.seq, reply.output.word)
+
+
 async def plan(state: Any, runtime: Any) -> dict[str, Any]:
     await runtime.context.call(WRITER, Asked(about="a plan"))
     return {"topics": ["first tower", "third tower", "lit"]}
@@ -82,8 +89,8 @@ async def write(state: Any, runtime: Any) -> dict[str, Any]:
     ctx: RunContext = runtime.context
     words = sorted(step.payload["output"]["word"] for step in await ctx.fetch(sorted(state["found"])))
     pieces = [piece.id for piece in await ctx.evidence(10)]
-    reply: Any = await ctx.call(WRITER, Asked(about=f"{' and '.join(words)} {pieces}"))
-    await ctx.deliver(ReportDraft(title=reply.output.word, sections=()), StopReason.ANSWERED)
+    _, title = await said(ctx, f"{' and '.join(words)} {pieces}")
+    await ctx.deliver(ReportDraft(title=title, sections=()), StopReason.ANSWERED)
     return {}
 
 
@@ -108,9 +115,9 @@ def branching(work: Callable[..., Any]) -> Graph:
 async def search(state: Any, runtime: Any) -> dict[str, Any]:
     """Two calls in a branch, without a pause between them."""
     ctx: RunContext = runtime.context
-    reply: Any = await ctx.call(WRITER, Asked(about=state["topic"]))
+    seq, _ = await said(ctx, state["topic"])
     await ctx.use(ToolCall("search_library", {"query": state["topic"], "limit": 2}))
-    return {"found": [reply.seq]}
+    return {"found": [seq]}
 
 
 class Private(TypedDict):
@@ -132,8 +139,8 @@ async def search_by_turns(state: Any, runtime: Any) -> dict[str, Any]:
     await ctx.use(ToolCall("pause", {"pauses": 9 - len(state["topic"]) % 8}))
     await ctx.use(ToolCall("search_library", {"query": state["topic"], "limit": 2}))
     await asyncio.sleep(0)
-    reply: Any = await ctx.call(WRITER, Asked(about=state["topic"]))
-    return {"found": [reply.seq]}
+    seq, _ = await said(ctx, state["topic"])
+    return {"found": [seq]}
 
 
 @pytest.mark.parametrize("work", [search, search_by_turns])
@@ -148,8 +155,8 @@ async def test_a_branch_that_asks_something_else_after_a_loss_is_found() -> None
 
     async def restless(state: Any, runtime: Any) -> dict[str, Any]:
         await search_by_turns(state, runtime)
-        reply: Any = await runtime.context.call(WRITER, Asked(about=f"{next(drawn)}"))
-        return {"found": [reply.seq]}
+        seq, _ = await said(runtime.context, f"{next(drawn)}")
+        return {"found": [seq]}
 
     with pytest.raises(Differs, match="differs"):
         await survives(branching(restless), "When were the towers lit?", documents=PAGES)

@@ -6,10 +6,12 @@ from offing.sdk import Graph
 from offing.services.graphs import Catalogue
 from offing.testing.checking.code import faults_of_code
 from offing.testing.checking.compiling import faults_of_compiling
+from offing.testing.checking.effects import faults_of_effects
 from offing.testing.checking.finding import ERROR, WARNING, Finding
 from offing.testing.checking.models import faults_of_models
 from offing.testing.checking.plain_code import faults_of_plain_code
 from offing.testing.checking.plain_start import faults_of_plain_start
+from offing.testing.checking.returning import faults_of_returns
 from offing.testing.checking.shape import faults_of_shape
 from offing.testing.checking.state_types import faults_of_types
 from offing.testing.checking.trial import faults_of_trial
@@ -28,6 +30,7 @@ async def check(graph: Graph) -> tuple[Finding, ...]:
         return (Finding(ERROR, "build", graph.name, why, "Mend `build`."),)
     whole, walk = Catalogue([graph])[graph.name], Walk(compiled)
     found = [*faults_of_models(whole, walk), *faults_of_compiling(graph.name, walk), *faults_of_types(whole, walk)]
+    found += [*faults_of_returns(walk), *faults_of_effects(whole, walk)]
     if whole.plain is not None:
         found += [*faults_of_plain_start(whole, compiled), *faults_of_plain_code(walk)]
     else:

@@ -22,7 +22,7 @@ DIFFERS = {
     **{f"uuid.{name}": CHANCE for name in ("uuid1", "uuid4")},
     "builtins.id": CHANCE,
     "builtins.hash": CHANCE,
-    "builtins.open": OUTSIDE,
+    **dict.fromkeys(("builtins.open", "io.open", "_io.open"), OUTSIDE),
     "builtins.input": OUTSIDE,
     "builtins.set": "the order of a set",
 }

@@ -7,7 +7,7 @@ from typing import Any
 from offing.langchain import OffingChatModel
 from offing.testing.checking.code import CHANCE, CLOCK, OUTSIDE, differing
 from offing.testing.checking.finding import ERROR, WARNING, Finding
-from offing.testing.checking.reading import Source
+from offing.testing.checking.reading import Source, own_nodes
 from offing.testing.checking.walking import PLAIN, Walk, parts
 
 WAITING = frozenset({"invoke", "stream", "batch"})
@@ -48,9 +48,7 @@ def _blocked(source: Source) -> Iterator[Finding]:
     for function in ast.walk(source.tree):
         if not isinstance(function, ast.AsyncFunctionDef):
             continue
-        called = [
-            n.func for n in _of_its_own(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
-        ]
+        called = [n.func for n in own_nodes(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
         for name in called:
             if name.attr in WAITING and _holds_model(_root(name.value, function, source)):
                 why = f"It calls `{name.attr}` in an async function, where a model of ours refuses to wait."
@@ -88,22 +86,12 @@ def _asks(statement: ast.stmt) -> bool:
     return any((getattr(called, "attr", None) or getattr(called, "id", None)) in ASKING for called in calls)
 
 
-def _of_its_own(function: ast.AsyncFunctionDef) -> Iterator[ast.AST]:
-    """The nodes of a function without those of functions within it."""
-    waiting: list[ast.AST] = [*function.body]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            waiting += ast.iter_child_nodes(node)
-
-
 def _root(node: ast.expr, function: ast.AsyncFunctionDef, source: Source) -> Any:
     """What an expression begins with: `model` in `model.bind_tools(tools)`, also by a name given to that before."""
     for _ in range(8):
         while isinstance(node, ast.Attribute | ast.Call):
             node = node.value if isinstance(node, ast.Attribute) else node.func
-        assigned = [n.value for n in _of_its_own(function) if isinstance(n, ast.Assign) and _assigns(n, node)]
+        assigned = [n.value for n in own_nodes(function) if isinstance(n, ast.Assign) and _assigns(n, node)]
         if not assigned:
             break
         node = assigned[-1]

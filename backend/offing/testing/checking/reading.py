@@ -3,7 +3,7 @@
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -51,6 +51,8 @@ class Reading:
 
     beginnings: Iterable[Any]
     sources: list[Source] = field(default_factory=list[Source])
+    deep: bool = True
+    """Whether calls are followed."""
 
     def __post_init__(self) -> None:
         waiting = [function for given in self.beginnings if (function := _plain(given)) is not None]
@@ -63,7 +65,7 @@ class Reading:
             seen.add(function.__code__)
             if (source := source_of(function)) is not None:
                 self.sources.append(source)
-                waiting += _called(source)
+                waiting += _called(source) if self.deep else []
 
 
 def source_of(function: FunctionType) -> Source | None:
@@ -86,6 +88,16 @@ def named(node: ast.expr, source: Source) -> str:
         return f"{_name(owner)}.{node.attr}"
     found = source.value(node)
     return "" if found is UNKNOWN or isinstance(found, OwnTool) else _name(found)
+
+
+def own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions within it."""
+    waiting: list[ast.AST] = [*function.body]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
 
 
 def _called(source: Source) -> list[FunctionType]:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from offing.sdk import Graph, RunView
 from offing.testing.checking.finding import ERROR, WARNING, Finding
-from offing.testing.checking.returning import keys_returned
+from offing.testing.checking.returning import keys_written
 
 GROWING = (list, tuple, str, set, dict)
 
@@ -77,5 +77,5 @@ def state_keys(built: Any) -> set[str]:
     returns, hold nothing.
     """
     declared = {key for schema in (built.state_schema, built.input_schema) for key in built.schemas.get(schema, {})}
-    written = {key for spec in built.nodes.values() for key in keys_returned(spec.runnable)}
+    written = {key for spec in built.nodes.values() for key in keys_written(spec.runnable)}
     return {key for key in built.channels if not key.startswith(("__", "branch:")) and key in declared | written}

@@ -9,6 +9,7 @@ from offing.core.errors import StateTooLarge
 from offing.core.run import Budget
 from offing.sdk import Graph, Message, Role
 from offing.storage.checkpoints import LIMIT
+from offing.testing.checking.disturbed import faults_of_trouble
 from offing.testing.checking.finding import ERROR, WARNING, Finding
 from offing.testing.faults import Differs, survives
 from offing.testing.rehearsal import Rehearsal, rehearse
@@ -36,6 +37,7 @@ async def faults_of_trial(graph: Graph) -> list[Finding]:
     try:
         run = await rehearse(graph, QUESTION, **given)
         await survives(graph, QUESTION, documents=DOCUMENTS, budget=Budget(turns=1))
+        troubles = await faults_of_trouble(graph, QUESTION, DOCUMENTS, run)
     except StateTooLarge as error:
         return [Finding(ERROR, "state-size", graph.name, str(error), "Record the content and keep its seq.")]
     except Differs as error:
@@ -44,7 +46,7 @@ async def faults_of_trial(graph: Graph) -> list[Finding]:
     except (OutOfAnswers, Exception) as error:  # an author's code may raise anything, and that is what is to be said
         why = f"A rehearsal without a model ended with {type(error).__name__}: {error}."
         return [Finding(ERROR, "rehearsal", graph.name, why, "Mend it, and test it with `offing.testing`.")]
-    return [*_sizes(graph, run), *_prompts(graph, run), *_report(graph, run)]
+    return [*troubles, *_sizes(graph, run), *_prompts(graph, run), *_report(graph, run)]
 
 
 def _sizes(graph: Graph, run: Rehearsal) -> list[Finding]:

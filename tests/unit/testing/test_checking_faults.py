@@ -1,0 +1,157 @@
+"""Faults that an author does not see while all goes well: a failing model, a misspelt key, a tool that does more."""
+
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+
+from offing.sdk import Effect, EngineFailure, RunContext, ToolArgs, ToolCall, ToolOutput, tool
+from offing.testing.checking import check
+from tests.unit.testing.test_checking import good, looping
+from tests.workers.graphs import SPEAKER, Ask
+
+theirs = GenericFakeChatModel(messages=iter([]))
+
+
+async def begun(state: Any, runtime: Any) -> tuple[RunContext, int, str]:
+    """The turn's number, and why there is none."""
+    ctx: RunContext = runtime.context
+    turn = state["turn"] + 1
+    await ctx.begin_turn(turn)
+    return ctx, turn, reason.value if (reason := ctx.stop()) else ""
+
+
+async def trusting(state: Any, runtime: Any) -> dict[str, Any]:
+    ctx, turn, stop = await begun(state, runtime)
+    if stop:
+        return {"stop": stop}
+    reply: Any = await ctx.call(SPEAKER, Ask(turn=turn), turn=turn)
+    return {"turn": turn, "stop": "", "last": reply.seq if reply.output.word else 0}
+
+
+async def careful(state: Any, runtime: Any) -> dict[str, Any]:
+    ctx, turn, stop = await begun(state, runtime)
+    if stop:
+        return {"stop": stop}
+    reply = await ctx.call(SPEAKER, Ask(turn=turn), turn=turn)
+    return {"turn": turn, "last": 0 if isinstance(reply, EngineFailure) else reply.seq}
+
+
+async def needing(state: Any, runtime: Any) -> dict[str, Any]:
+    ctx, turn, stop = await begun(state, runtime)
+    if stop:
+        return {"stop": stop}
+    found = await ctx.use(ToolCall("search_library", {"query": "harbour", "limit": 2}), turn=turn)
+    return {"turn": turn, "last": len(found.content["passages"][0]["text"])}
+
+
+async def misspelt(state: Any, runtime: Any) -> dict[str, Any]:
+    _, turn, stop = await begun(state, runtime)
+    return {"stop": stop} if stop else {**{"turn": turn}, "lsat": turn}
+
+
+async def with_another_model(state: Any, runtime: Any) -> dict[str, Any]:
+    if state["turn"] > 1_000:
+        theirs.invoke("Who are you?")
+    return await good(state, runtime)
+
+
+async def sleepy(state: Any, runtime: Any) -> dict[str, Any]:
+    if state["turn"] > 1_000:
+        time.sleep(1)  # noqa: ASYNC251
+    return await good(state, runtime)
+
+
+async def writing(state: Any, runtime: Any) -> dict[str, Any]:
+    if state["turn"] > 1_000:
+        open("notes.txt", "w").close()  # noqa: ASYNC230
+    return await good(state, runtime)
+
+
+async def test_a_graph_that_trusts_a_model_to_answer_is_found() -> None:
+    (found,) = await check(looping(trusting))
+    assert (found.rule, found.level) == ("failure", "error")
+    assert "role 'speaker' gives no answer" in found.why
+    assert await check(looping(careful)) == ()
+
+
+async def test_a_graph_that_trusts_a_search_to_find_something_is_found() -> None:
+    whys = [found.why for found in await check(looping(needing)) if found.rule == "failure"]
+    assert len(whys) == 2
+    assert "when nothing is found" in whys[0] + whys[1]
+    assert "when tool 'search_library' fails" in whys[0] + whys[1]
+
+
+@pytest.mark.parametrize(
+    ("node", "rule", "said"),
+    [
+        (misspelt, "unknown-key", "'lsat'"),
+        (with_another_model, "foreign-model", "GenericFakeChatModel"),
+        (sleepy, "blocks-worker", "time.sleep"),
+        (writing, "unsafe-to-repeat", "open"),
+    ],
+)
+async def test_what_code_shows_is_found_at_its_line(node: Any, rule: str, said: str) -> None:
+    (found,) = await check(looping(node))
+    assert found.rule == rule
+    assert said in found.why
+    assert found.remedy
+
+
+class Args(ToolArgs, frozen=True):
+    path: str
+
+
+@tool()
+async def note(args: Args) -> ToolOutput:
+    """Write a file."""
+    with open(args.path, "w") as file:  # noqa: ASYNC230
+        file.write("noted")
+    return ToolOutput({}, "noted")
+
+
+@tool()
+async def erase(args: Args) -> ToolOutput:
+    """Remove a file."""
+    Path.unlink(Path(args.path))
+    return ToolOutput({}, "gone")
+
+
+@tool(effect=Effect.IDEMPOTENT)
+async def declared(args: Args) -> ToolOutput:
+    """Remove a file, and say so."""
+    Path.unlink(Path(args.path))
+    return ToolOutput({}, "gone")
+
+
+@tool()
+async def reading(args: Args) -> ToolOutput:
+    """Read a file."""
+    with open(args.path) as file:  # noqa: ASYNC230
+        return ToolOutput({"text": file.read()}, "read")
+
+
+@tool(effect=Effect.AT_MOST_ONCE)
+async def waiting(args: Args) -> ToolOutput:
+    """Run a program, and have everybody wait."""
+    subprocess.run(["true"])  # noqa: ASYNC221
+    return ToolOutput({}, "done")
+
+
+@pytest.mark.parametrize(
+    ("own", "rules"),
+    [
+        (note, {"effect"}),
+        (erase, {"effect"}),
+        (declared, set[str]()),
+        (reading, set[str]()),
+        (waiting, {"blocks-worker"}),
+    ],
+)
+async def test_what_a_tool_does_beside_its_declaration_is_a_warning(own: Any, rules: set[str]) -> None:
+    found = await check(replace(looping(good), tools=(own,)))
+    assert {(one.rule, one.level) for one in found} == {(rule, "warning") for rule in rules}
