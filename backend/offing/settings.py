@@ -76,6 +76,9 @@ class Settings(BaseSettings):
     keep_checkpoints_days: Annotated[float, Field(ge=0)] = 7
     """OFFING_KEEP_CHECKPOINTS_DAYS: days for which all checkpoints of an ended run are kept. Then the last one is,
     from which the next run of its thread goes on. A rollout under the durability `exit` keeps none from its end on."""
+    keep_running_checkpoints: Annotated[int | None, Field(ge=1)] = None
+    """OFFING_KEEP_RUNNING_CHECKPOINTS: the number of latest checkpoints that a graph written for LangGraph alone keeps
+    while it runs, for its own graph and for each subgraph with a memory. None: all of them."""
     keep_run_files_days: Annotated[float | None, Field(gt=0)] = None
     """OFFING_KEEP_RUN_FILES_DAYS: days for which files that a run's code wrote are kept after its end. None: as long as
     the run."""

@@ -13,9 +13,11 @@ from ormsgpack import Ext, packb
 
 from offing.core.errors import Fenced, StateTooLarge
 from offing.core.run import Fence
-from offing.storage.checkpoints import RAISED_ANEW, FencedSaver, serializer
+from offing.kernel.checkpointer import RAISED_ANEW
 from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.plain_state import serializer
 from offing.storage.pool import Database
+from offing_workers.saver import FencedSaver
 from tests.storage.builders import claimed, older
 
 
@@ -175,7 +177,7 @@ async def test_what_tasks_wrote_is_dropped_once_it_is_in_a_checkpoint(pool: Data
     saver, checkpoint = FencedSaver(pool, fence), a_checkpoint(1)
     at: RunnableConfig = {"configurable": {"checkpoint_ns": "", "checkpoint_id": checkpoint["id"]}}
     await saver.aput_writes(at, [("heard", "a")], "task")
-    await put(saver, a_checkpoint(2), 1)
+    await saver.aput(at, a_checkpoint(2), {"step": 1}, {})
     async with pool.transaction(LOCAL_TENANT) as connection:
         await saver.flush(connection)
         rows = await (await connection.execute("select count(*) from checkpoint_write")).fetchone()

@@ -2,27 +2,29 @@
 
 from uuid import UUID
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 
-from offing.storage.checkpoints import FencedSaver
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from offing_workers.saver import FencedSaver
 from tests.storage.builders import claimed
 
 AHEAD, BEHIND = str(UUID(int=2**127)), str(UUID(int=1))
 
 
-async def put(saver: FencedSaver, id: str, superstep: int) -> None:
+async def put(saver: FencedSaver, id: str, superstep: int, parent: str | None = None) -> None:
     checkpoint = empty_checkpoint()
     checkpoint["id"] = id
-    await saver.aput({"configurable": {"checkpoint_ns": ""}}, checkpoint, {"step": superstep}, {})
+    config: RunnableConfig = {"configurable": {"checkpoint_ns": "", "checkpoint_id": parent}}
+    await saver.aput(config, checkpoint, {"step": superstep}, {})
 
 
 async def test_a_worker_whose_clock_is_behind_saves_the_newest_checkpoint(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
     saver = FencedSaver(pool, claim.fence)
     await put(saver, AHEAD, 1)
-    await put(saver, BEHIND, 2)
+    await put(saver, BEHIND, 2, AHEAD)
     found = await FencedSaver(pool, claim.fence).aget_tuple({"configurable": {}})
     assert found is not None
     assert found.checkpoint["id"] == BEHIND

@@ -9,16 +9,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from offing.clock import new_id
 from offing.core.errors import Fenced
 from offing.core.run import Fence, RunStatus
 from offing.core.step import CallKey
 from offing.core.tool import Effect
 from offing.core.usage import UsageDelta
 from offing.storage import checkpoint_upgrade, child_runs, fencing, intents, runs, spend, steps
-from offing.storage.checkpoints import FencedSaver
+from offing.storage.checkpoints import PostgresCheckpoints
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Release
+from offing_workers.saver import FencedSaver
 from tests.storage.builders import TERM, a_step, claimed
 from tests.storage.test_checkpoints import a_checkpoint, put
 
@@ -47,8 +49,14 @@ async def _own_transaction(pool: Database, _: Connection, fence: Fence) -> None:
     await put(FencedSaver(pool, fence), a_checkpoint(1))
 
 
-async def _latest_only(pool: Database, _: Connection, fence: Fence) -> None:
-    await put(FencedSaver(pool, fence, content=()), a_checkpoint(1))
+async def _with_values(pool: Database, _: Connection, fence: Fence) -> None:
+    checkpoint = a_checkpoint(1, text="x" * 500)
+    checkpoint["channel_versions"] = {"text": "1"}
+    await put(FencedSaver(pool, fence, content=()), checkpoint)
+
+
+async def _ended_calls(pool: Database, connection: Connection, fence: Fence) -> None:
+    await PostgresCheckpoints(pool, fence, ()).end_calls(connection, ["node:task"])
 
 
 Write = Callable[[Database, Connection, Fence], Awaitable[object]]
@@ -57,7 +65,12 @@ WRITES: dict[str, Write] = {
     "an append": lambda _, c, f: steps.append(c, f, TERM, [a_step()], UsageDelta()),
     "a checkpoint with an append": _flush,
     "a checkpoint of its own": _own_transaction,
-    "a checkpoint that replaces others": _latest_only,
+    "a checkpoint with values of its own": _with_values,
+    "the end of subgraphs' calls": _ended_calls,
+    "fewer checkpoints": lambda p, _, f: FencedSaver(p, f).aprune([str(f.thread)]),
+    "no checkpoints": lambda p, _, f: FencedSaver(p, f).adelete_thread(str(f.thread)),
+    "no checkpoints of a run": lambda p, _, f: FencedSaver(p, f).adelete_for_runs(["other"]),
+    "another thread's checkpoints": lambda p, _, f: FencedSaver(p, f).acopy_thread(str(new_id()), str(f.thread)),
     "what tasks wrote": _writes,
     "an intent": lambda _, c, f: intents.declare(c, f, CallKey(1, "n", 0), "tool", {}, Effect.IDEMPOTENT),
     "a reservation": lambda _, c, f: spend.reserve(c, f, CENT),

@@ -10,9 +10,9 @@ from psycopg.errors import InsufficientPrivilege
 
 from offing.core.run import Fence
 from offing.storage import runs
-from offing.storage.checkpoints import FencedSaver
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from offing_workers.saver import FencedSaver
 from tests.storage.builders import a_run, claimed, stored
 from tests.storage.test_checkpoints import a_checkpoint, put
 

@@ -14,11 +14,11 @@ from offing.core.step import CallKey
 from offing.core.tool import Effect
 from offing.core.usage import UsageDelta
 from offing.storage import checkpoint_upgrade, child_runs, intents, runs, steps, training_jobs
-from offing.storage.checkpoints import FencedSaver
 from offing.storage.heartbeat import HeartbeatConnection, release_leases
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Release
+from offing_workers.saver import FencedSaver
 from tests.storage.builders import a_step, claimed
 from tests.storage.test_training_jobs import a_job
 

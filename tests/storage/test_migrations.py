@@ -9,6 +9,11 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.graph import START, MessagesState, StateGraph
+from psycopg.types.json import Jsonb
 
 from offing.core.usage import UsageDelta
 from offing.local import Servers
@@ -16,7 +21,9 @@ from offing.resources import migrations_dir
 from offing.storage import groups, rollouts, runs, steps
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.migrate import LOCAL_TENANT, SchemaMismatch, is_current, migrate, migrations_in
+from offing.storage.plain_state import serializer
 from offing.storage.pool import Database
+from offing_workers.saver import FencedSaver
 from tests.conftest import at_database
 from tests.storage.builders import TERM, a_step
 
@@ -169,6 +176,10 @@ POPULATE = {
         insert into app.reservation (run_id, fence, day, tenant_id, usd)
         values (%(run)s, 0, current_date, %(tenant)s, 0.25);
     """,
+    "0031_checkpoint_values": """
+        insert into app.checkpoint_value (thread_id, ns, channel, version, tenant_id, type, items, body)
+        values (%(run)s, '', 'messages', '00000001.00000000', %(tenant)s, 'list', 1, '\\x01');
+    """,
 }
 """Rows for the tables of each version, as that version's code would have written them."""
 
@@ -247,6 +258,47 @@ async def works(found: Servers) -> None:
         async with database.transaction(LOCAL_TENANT) as connection:
             await steps.append(connection, claim.fence, TERM, [a_step()], UsageDelta(turns=1))
             assert [s.seq for s in await steps.after(connection, RUN, 0, 10)] == [1, 2]
+
+
+EARLY, LATE = str(UUID(int=1)), str(UUID(int=2**127))
+
+OLD_CHECKPOINT = """
+    insert into app.checkpoint (thread_id, checkpoint_id, parent_id, tenant_id, run_id, fence, superstep, body,
+                                metadata)
+    values (%s, %s, %s, %s, %s, 1, %s, %s, %s)
+"""
+
+
+def answered(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [AIMessage("y" * 500, id=f"a{len(state['messages'])}")]}
+
+
+async def test_a_thread_goes_on_from_checkpoints_that_were_stored_whole(empty: Servers, tmp_path: Path) -> None:
+    """Written in another order than that of their supersteps, and with ids of clocks that disagree."""
+    bring_to("0030_retention_by_run", empty, tmp_path)
+    populate(empty, "0030_retention_by_run")
+    said: list[BaseMessage] = [HumanMessage("x" * 500, id=str(n)) for n in range(3)]
+    with psycopg.connect(empty.owner_url) as connection:
+        for id, parent, step in ((EARLY, LATE, 3), (LATE, None, 2)):
+            checkpoint = empty_checkpoint() | {"id": id, "channel_values": {"messages": said[:step]}}
+            checkpoint["channel_versions"] = {"messages": f"{step:08d}"}
+            body, metadata = serializer().dumps_typed(checkpoint)[1], Jsonb({"source": "loop", "step": step})
+            connection.execute(OLD_CHECKPOINT, (RUN, id, parent, LOCAL_TENANT, RUN, step, body, metadata))
+    migrate(empty.owner_url, folder=migrations_dir())
+    async with Database(empty.app_url, most=2) as database:
+        claim = await runs.claim(database, RUN, "worker", TERM)
+        assert claim is not None
+        builder: Any = StateGraph(MessagesState)
+        builder.add_node("answer", answered)
+        builder.add_edge(START, "answer")
+        config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+        for asked in ("4", "5"):
+            graph: Any = builder.compile(checkpointer=FencedSaver(database, claim.fence, content=()))
+            assert (await graph.aget_state(config)).values["messages"][:3] == said
+            await graph.ainvoke({"messages": [HumanMessage("z" * 500, id=asked)]}, config)
+        past = [one.values.get("messages", []) async for one in graph.aget_state_history(config, limit=8)]
+        assert [len(messages) for messages in past] == [7, 6, 5, 5, 4, 3, 3, 2]
+        assert past[5] == past[6] == said
 
 
 async def test_what_was_collected_before_there_was_a_batch_to_show_is_settled_and_counted(

@@ -107,14 +107,20 @@ async def test_a_person_is_asked_and_what_the_graph_streams_is_noted(standing: P
     assert [s.title for s in steps if s.kind is StepKind.QUESTION] == ["Shall this be sent?"] * 2
 
 
-async def test_only_the_latest_checkpoint_of_a_plain_run_is_kept(
+async def test_each_superstep_of_a_plain_run_is_kept_and_of_the_subgraphs_that_it_called_nothing(
     standing: Platform, standing_servers: Standing
 ) -> None:
     run = await started(standing, SUPERVISOR.request())
     await standing.ended(run.id)
     async with standing.database.transaction(standing.tenant) as connection:
-        found = await connection.execute("select ns from checkpoint where run_id = %s", (run.id,))
-        assert [ns for (ns,) in await found.fetchall()] == [""]
+        found = await connection.execute(
+            "select ns, superstep from checkpoint where run_id = %s order by nth", (run.id,)
+        )
+        assert await found.fetchall() == [("", superstep) for superstep in range(-1, 4)]
+        values = await connection.execute(
+            "select distinct ns from checkpoint_value where thread_id = %s", (run.thread,)
+        )
+        assert set(await values.fetchall()) <= {("",)}
 
 
 async def test_what_our_tools_found_can_be_quoted_and_is_cited(standing: Platform, tmp_path: Path) -> None:

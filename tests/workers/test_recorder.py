@@ -17,7 +17,6 @@ from offing.core.run import Budget, Fence, RunStatus, Spent, StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.models.metering import reserved
 from offing.storage import runs, spend, steps
-from offing.storage.checkpoints import FencedSaver
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Release, RunRow
@@ -25,6 +24,7 @@ from offing_workers.epoch import EpochDatabase
 from offing_workers.meter import OpenReservations, RunMeter
 from offing_workers.recollection import Recollection
 from offing_workers.recorder import NOTHING, Recorder
+from offing_workers.saver import FencedSaver
 from tests.storage.builders import TERM, a_step, claimed
 from tests.storage.test_checkpoints import a_checkpoint, put
 

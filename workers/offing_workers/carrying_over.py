@@ -13,7 +13,7 @@ from offing.core.step import StepDraft, StepKind, shortened
 from offing.core.usage import UsageDelta
 from offing.sdk import Graph, RunView
 from offing.storage import checkpoint_upgrade, steps
-from offing.storage.checkpoints import serializer
+from offing.storage.plain_state import serializer
 from offing.storage.pool import Connection
 from offing.storage.runs import RunRow
 from offing.telemetry.redaction import redact

@@ -135,7 +135,8 @@ class WorkerProcess:
         """Advance a claimed run by a slice."""
         term = self._settings.lease_seconds
         hold = self._claimed(claim.fence)
-        limits = SliceLimits(term, self._settings.slice_turns, self._settings.slice_seconds)
+        keep = self._settings.keep_running_checkpoints
+        limits = SliceLimits(term, self._settings.slice_turns, self._settings.slice_seconds, keep)
         slice = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits, self._reach)
         hold.task = asyncio.create_task(slice.advance())
         if self._draining:

@@ -32,7 +32,6 @@ from offing.services.pages import Pages
 from offing.services.reach import Reach
 from offing.services.runs import ended_step
 from offing.storage import child_runs, runs, spend, steps
-from offing.storage.checkpoints import FencedSaver
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
 from offing.telemetry.logs import bound
@@ -51,6 +50,7 @@ from offing_workers.hold import Drain, Hold
 from offing_workers.places import Places
 from offing_workers.recollection import Recollection
 from offing_workers.recorder import Also, Recorder, Viewers
+from offing_workers.saver import FencedSaver
 from offing_workers.spans import slice_span
 from offing_workers.tainting import Tainting, following
 from offing_workers.toolbelt import Toolbelt
@@ -84,6 +84,8 @@ class SliceLimits:
     term: float
     turns: int
     seconds: float
+    keep_checkpoints: int | None = None
+    """How many checkpoints of each namespace a graph for LangGraph alone keeps while it runs. `None`: all."""
 
 
 class Wakes(Protocol):
@@ -203,6 +205,7 @@ class Slice:
                 turn_key=graph.turn_key,
                 at_exit=self._at_exit,
                 content=graph.plain.types if graph.plain else None,
+                keep_latest=self._limits.keep_checkpoints,
             )
             context = await self._opened(connection, row, saver, graph)
         if self._claim.lost:

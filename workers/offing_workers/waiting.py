@@ -17,8 +17,8 @@ from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt
 
 from offing.core.run import CancelMode, RunStatus
+from offing.kernel.checkpointer import RAISED_ANEW
 from offing.storage import questions, runs
-from offing.storage.checkpoints import RAISED_ANEW
 from offing.storage.pool import Connection
 from offing.storage.runs import Release
 

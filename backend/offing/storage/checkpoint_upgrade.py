@@ -14,13 +14,14 @@ from psycopg.types.json import Jsonb
 
 from offing.core.errors import Fenced, StateTooLarge
 from offing.core.run import Fence
-from offing.storage.checkpoints import LIMIT, PUT, serializer
+from offing.storage.checkpoints import LIMIT, PUT
 from offing.storage.fencing import OURS, ours
+from offing.storage.plain_state import serializer
 from offing.storage.pool import Connection
 
 LAST = """
     select checkpoint_id, body, metadata, superstep from checkpoint
-     where thread_id = %s and ns = '' and run_id = %s order by superstep desc, checkpoint_id desc limit 1
+     where thread_id = %s and ns = '' and run_id = %s order by nth desc limit 1
 """
 
 RECORDED = "select coalesce(max(superstep), -2) from step where run_id = %s and superstep is not null"
@@ -88,7 +89,7 @@ async def rewrite(
     _, blob = serializer().dumps_typed(body)
     if len(blob) > LIMIT:
         raise StateTooLarge(f"The upgraded state has {len(blob)} bytes, over {LIMIT}.")
-    parameters = {
+    parameters: dict[str, Any] = {
         **_guard(fence),
         "ns": "",
         "id": id,
@@ -97,6 +98,9 @@ async def rewrite(
         "turn": turn,
         "body": blob,
         "metadata": Jsonb({**stored.metadata, "step": superstep}, dumps=orjson.dumps),
+        "channels": [],
+        "versions": [],
+        "delta": [],
     }
     if await (await connection.execute(PUT, parameters)).fetchone() is None:
         raise Fenced(str(fence.run), fence.number)

@@ -1,385 +1,262 @@
-"""LangGraph's checkpoints of a run, fenced: a worker that lost the run cannot save.
+"""Checkpoints of a run in Postgres, fenced: a worker that lost the run cannot save.
 
-The only home of the saver. State is small by rule, so a checkpoint is one row with its values in it. Within a turn
-checkpoints stay in memory, because a node that runs again reads its calls back from the journal; the first superstep of
-a turn is written together with the run's next step, and what is left at the end of a slice with its hand-back. A graph
-that counts no turns is saved at each superstep. What finished tasks of a superstep wrote, and what its interrupts
-asked, is saved where a slice ends within it, with its hand-back.
+A checkpoint is a row without its large values. Those are rows of their own, each with what is new in it since the
+version before (`state_values`). Which checkpoints are written, and when, is decided by the caller.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import orjson
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    get_checkpoint_metadata,
-)
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
-from langgraph.types import Interrupt
+from langgraph.checkpoint.base import Checkpoint
 from psycopg.types.json import Jsonb
 
+from offing.core.checkpoint import StoredCheckpoint, TaskWrite
 from offing.core.errors import Fenced, StateTooLarge
 from offing.core.run import Fence
+from offing.storage import checkpoint_pruning, checkpoint_reading
+from offing.storage.checkpoint_reading import checkpoint_from_row
 from offing.storage.fencing import SHARED, ours
-from offing.storage.plain_state import PlainStateSerializer
+from offing.storage.plain_state import PlainStateSerializer, serializer
 from offing.storage.pool import Connection, Database
+from offing.storage.state_values import EncodedValues, ValueEncoder
 
 LIMIT = 256 * 1024
-"""Bytes of one checkpoint. Content belongs in steps."""
+"""Bytes of the state of a graph that keeps its content in steps."""
 
-CONTENT_LIMIT = 4 * 1024 * 1024
-"""The same for a graph whose state holds content, as one that is written for LangGraph alone does. Of such a run only
-the latest checkpoint is kept, so that a list in its state costs its length and not the square of it."""
+CONTENT_LIMIT = 16 * 1024 * 1024
+"""Bytes of the whole state of a graph whose state holds content, as one that is written for LangGraph alone does."""
 
 INSERT = """
     insert into checkpoint (thread_id, ns, checkpoint_id, parent_id, tenant_id, run_id, fence, superstep, turn, body,
-                            metadata)
+                            metadata, channels, versions, delta)
     select %(thread)s, %(ns)s, %(id)s, %(parent)s, %(tenant)s, %(run)s, %(fence)s, %(superstep)s, %(turn)s, %(body)s,
-           %(metadata)s
+           %(metadata)s, %(channels)s, %(versions)s, %(delta)s
       from guard
-    on conflict (thread_id, ns, checkpoint_id) do update set body = excluded.body, metadata = excluded.metadata
+    on conflict (thread_id, ns, checkpoint_id)
+    do update set body = excluded.body, metadata = excluded.metadata, channels = excluded.channels,
+                  versions = excluded.versions, delta = excluded.delta
     returning 1
 """
 
 PUT = f"with guard as ({SHARED}) {INSERT}"
 
-PUT_LATEST = f"""
-    with guard as ({SHARED}),
-    superseded as (
-      delete from checkpoint
-       where thread_id = %(thread)s and run_id = %(run)s and exists (select from guard)
-         and (ns = %(ns)s and superstep < %(superstep)s or %(ns)s = '' and ns like '%%:%%'))
-    {INSERT}
-"""
-"""In place of the run's earlier checkpoints of the same graph, and behind a superstep of its own graph of those of the
-subgraphs that its nodes had called. A subgraph that keeps a memory of its own has no task's id after a colon, and
-stays."""
-
-PUT_WRITE = f"""
-    with guard as ({SHARED})
+WRITES = """
     insert into checkpoint_write (thread_id, ns, checkpoint_id, task_id, idx, tenant_id, run_id, task_path, channel,
                                   type, body)
-    select %(thread)s, %(ns)s, %(id)s, %(task)s, %(idx)s, %(tenant)s, %(run)s, %(path)s, %(channel)s, %(type)s,
-           %(body)s
-      from guard
+    select %(thread)s, %(ns)s, %(written_at)s, w.task_id, w.idx, %(tenant)s, %(run)s, w.task_path, w.channel, w.type,
+           w.body
+      from guard cross join unnest(%(tasks)s::text[], %(positions)s::int[], %(paths)s::text[],
+                                   %(write_channels)s::text[], %(write_types)s::text[], %(write_bodies)b::bytea[])
+        as w(task_id, idx, task_path, channel, type, body)
     on conflict (thread_id, ns, checkpoint_id, task_id, idx)
     do update set channel = excluded.channel, type = excluded.type, body = excluded.body
-    returning 1
+     where checkpoint_write.idx < 0
+"""
+"""LangGraph keeps the first of a task's ordinary writes at a checkpoint, and the last of its special ones."""
+
+PUT_VALUES = f"""
+    with guard as ({SHARED}),
+    stored as (
+      insert into checkpoint_value (thread_id, ns, channel, version, tenant_id, base_version, type, items, body)
+      select %(thread)s, %(ns)s, v.channel, v.version, %(tenant)s, v.base_version, v.type, v.items, v.body
+        from guard cross join unnest(%(value_channels)s::text[], %(value_versions)s::text[], %(bases)s::text[],
+                                     %(types)s::text[], %(items)s::int[], %(bodies)b::bytea[])
+          as v(channel, version, base_version, type, items, body)
+      on conflict do nothing),
+    written as ({WRITES})
+    {INSERT}
 """
 
-FOUND = "checkpoint_id, parent_id, body, metadata, run_id, superstep"
-
-LATEST = f"""
-    select {FOUND} from checkpoint where thread_id = %s and ns = %s order by superstep desc, checkpoint_id desc limit 1
-"""
-"""By superstep: ids follow the clocks of workers, which need not agree."""
-
-EXACT = f"select {FOUND} from checkpoint where thread_id = %s and ns = %s and checkpoint_id = %s"
-
-HISTORY = f"""
-    select {FOUND} from checkpoint
-     where thread_id = %s and ns = %s and (%s::text is null or checkpoint_id < %s)
-     order by checkpoint_id desc limit %s
-"""
-
-WRITES = """
-    select task_id, channel, type, body from checkpoint_write
-     where thread_id = %s and ns = %s and checkpoint_id = %s order by task_id, idx
-"""
-
-
-SPECIAL = frozenset({INTERRUPT, RESUME})
-
-RAISED_ANEW = "offing"
-"""Id of interrupts that are not kept: whatever a run waits for through its context, its node asks for again."""
-
-NOT_KEPT = frozenset({ERROR, "__error_source_node__"})
-"""Errors are not kept: their node runs again, and must find the run as it was before the node."""
-
-FORGET = "delete from checkpoint where thread_id = %s"
+PUT_WRITES = f"with guard as ({SHARED}), written as ({WRITES}) select 1 from guard"
 
 
 @dataclass(frozen=True, slots=True)
-class _Unsaved:
-    """A checkpoint that is in memory only."""
+class PreparedCheckpoint:
+    """A checkpoint in the form in which it is written."""
 
-    config: RunnableConfig
-    checkpoint: Checkpoint
-    metadata: CheckpointMetadata
-    parent: str | None
-    """Id of the row before it. None: it is the first."""
+    parameters: Mapping[str, Any]
+    has_values: bool
+    """It has rows beside its own: values, or writes that its channels are rebuilt from."""
 
 
-Due = tuple[tuple[str, _Unsaved], ...]
-"""Checkpoints that wait for a transaction, each with its namespace."""
+class PostgresCheckpoints:
+    """The checkpoints of one claim's thread. Not shared between claims.
 
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """What the tasks of one superstep wrote so far, in memory only."""
-
-    config: RunnableConfig
-    tasks: dict[str, tuple[str, tuple[tuple[str, Any], ...]]]
-    """Path and writes of each task."""
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a run stands according to its latest checkpoint."""
-
-    run: UUID
-    """The run that wrote it; another than ours: our run has not begun."""
-    superstep: int
-
-
-def serializer(types: Sequence[type] = ()) -> PlainStateSerializer:
-    """msgpack with no types but plain data, LangGraph's own and `types`; a stored blob can never name code to run."""
-    return PlainStateSerializer(types)
-
-
-class FencedSaver(BaseCheckpointSaver[str]):
-    """The saver of one claim. Not shared between runs, so it needs no lock.
-
-    `at_exit`: only where the claim ends is saved, by `flush`. `content`: the state holds content, in messages and in
-    these classes; None: it is small by rule.
+    `content` is `None` for a graph whose state is small by rule. Otherwise the state holds content, in messages and in
+    these classes, and is stored by what is new in it.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        fence: Fence,
-        *,
-        turn_key: str = "",
-        at_exit: bool = False,
-        content: Sequence[type] | None = None,
-    ) -> None:
-        super().__init__(serde=serializer(content or ()))
-        self._at_exit, self._holds_content = at_exit, content is not None
+    def __init__(self, database: Database, fence: Fence, content: Sequence[type] | None = None) -> None:
+        self.serde: PlainStateSerializer = serializer(content or ())
+        self._database, self._fence, self._by_new = database, fence, content is not None
         self._limit = LIMIT if content is None else CONTENT_LIMIT
-        self._database, self._fence, self._turn_key = database, fence, turn_key
-        self._unsaved: dict[str, _Unsaved] = {}
-        self._due: list[tuple[str, _Unsaved]] = []
-        self._written: dict[str, _Written] = {}
-        self._parents: dict[str, str] = {}
-        """Id of the last row of each namespace, or of the one that is due."""
-        self._turns: dict[str, int | None] = {}
-        self._looked = False
-        self._found: CheckpointTuple | None = None
+        self._values = ValueEncoder(self.serde)
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        ns, wanted = _where(config)
-        if wanted is None and (unsaved := self._unsaved.get(ns)):
-            return CheckpointTuple(unsaved.config, unsaved.checkpoint, unsaved.metadata, None, [])
-        if self._looked and not ns and wanted is None:
-            self._looked = False
-            return self._found
-        async with self._database.transaction(self._fence.tenant) as connection:
-            return await self._read(connection, ns, wanted)
+    @property
+    def thread(self) -> str:
+        return str(self._fence.thread)
 
-    async def aput(
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        return self._database.transaction(self._fence.tenant)
+
+    def prepare(
         self,
-        config: RunnableConfig,
+        ns: str,
         checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        ns, _ = _where(config)
-        saved_as = _config(self._fence.thread, ns, checkpoint["id"])
-        given = get_checkpoint_metadata(config, metadata)
-        self._written.pop(ns, None)  # it is in the checkpoint now
-        if not ns:
-            self._forget_ended()
-        unsaved = self._unsaved[ns] = _Unsaved(saved_as, checkpoint, given, self._parents.get(ns))
-        if metadata.get("source") == "input":
-            return saved_as  # needs no row: a run without one begins with its input again
-        if self._at_exit:
-            return saved_as
-        if not self._turn_key or self._turns.get(ns) != self._turn(checkpoint):
-            self._due.append((ns, unsaved))
-            self._parents[ns], self._turns[ns] = checkpoint["id"], self._turn(checkpoint)
-        if not self._turn_key:
-            async with self._database.transaction(self._fence.tenant) as connection:
-                due = await self.save(connection)
-            self.saved(due)
-        return saved_as
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        ns, checkpoint_id = _where(config)
-        written = self._written.get(ns)
-        if written is None or _where(written.config)[1] != checkpoint_id:
-            written = self._written[ns] = _Written(_config(self._fence.thread, ns, checkpoint_id or ""), {})
-        written.tasks[task_id] = (task_path, _kept(writes))
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
+        metadata: Mapping[str, Any],
         *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        ns, _ = _where(config or {})
-        edge = _where(before)[1] if before else None
-        parameters = (self._fence.thread, ns, edge, edge, limit or 10_000)
-        async with self._database.transaction(self._fence.tenant) as connection:
-            rows = await (await connection.execute(HISTORY, parameters)).fetchall()
-        for row in rows:
-            yield self._tuple(ns, row, [])
+        parent: str | None,
+        turn: int | None,
+        delta: Sequence[str],
+        parent_writes: Sequence[TaskWrite],
+    ) -> PreparedCheckpoint:
+        """Encode a checkpoint. Raises StateTooLarge.
 
-    async def adelete_thread(self, thread_id: str) -> None:
-        async with self._database.transaction(self._fence.tenant) as connection:
-            await connection.execute(FORGET, (thread_id,))
-
-    def get_next_version(self, current: str | None, channel: None) -> str:
-        """Versions that sort as text; fixed width keeps them short."""
-        return f"{int(current) + 1 if current else 1:08d}"
-
-    async def begin(self, connection: Connection) -> Position | None:
-        """Where the thread stands, read once for the claim. None: nothing was ever saved."""
-        row = await (await connection.execute(LATEST, (self._fence.thread, ""))).fetchone()
-        self._looked = True
-        if row is None:
-            return None
-        self._found = await self._completed(connection, "", row)
-        return Position(row[4], row[5])
-
-    async def save(self, connection: Connection) -> Due:
-        """Write the checkpoints of turns that have begun, in the caller's transaction. Raises Fenced."""
-        due = tuple(self._due)
-        for ns, unsaved in due:
-            await self._put(connection, ns, unsaved)
-        return due
-
-    def saved(self, due: Due) -> None:
-        """The transaction of a `save` was committed. What has become due meanwhile stays so."""
-        self._due = [one for one in self._due if all(one is not other for other in due)]
-
-    async def flush(self, connection: Connection) -> None:
-        """Write everything that is in memory only, in the caller's transaction. Raises Fenced."""
-        await self.save(connection)
-        for ns, unsaved in sorted(self._unsaved.items(), key=lambda item: item[0]):
-            if unsaved.checkpoint["id"] != self._parents.get(ns):
-                await self._put(connection, ns, unsaved)
-        for written in self._written.values():
-            for task, (path, writes) in written.tasks.items():
-                await self._put_writes(connection, written.config, task, path, writes)
-
-    def _forget_ended(self) -> None:
-        """Drop what subgraphs left in memory, whose nodes have ended with the superstep of the run's own graph."""
-        for kept in (self._unsaved, self._written):
-            for ns in [ns for ns in kept if ":" in ns]:
-                del kept[ns]
-
-    def interrupts(self) -> tuple[Interrupt, ...]:
-        """The graph's own interrupts that the run waited for when this claim began, answered or not."""
-        if self._found is None:
-            return ()
-        writes = self._found.pending_writes or []
-        finished = {task for task, channel, _ in writes if channel not in SPECIAL}
-        raised = [value for task, channel, value in writes if channel == INTERRUPT and task not in finished]
-        return tuple(interrupt for several in raised for interrupt in several)
-
-    def _turn(self, checkpoint: Checkpoint) -> int | None:
-        return checkpoint["channel_values"].get(self._turn_key) if self._turn_key else None
-
-    async def _put(self, connection: Connection, ns: str, unsaved: _Unsaved) -> None:
-        _, body = self.serde.dumps_typed(unsaved.checkpoint)
-        if len(body) > self._limit:
-            raise StateTooLarge(_too_large(unsaved.checkpoint, len(body), self._limit))
+        `delta` names the channels that are rebuilt from earlier checkpoints and `parent_writes`, which are written at
+        the parent.
+        """
+        encoded = self._values.encode(ns, checkpoint, by_new=self._by_new)
+        _, body = self.serde.dumps_typed({**checkpoint, "channel_values": encoded.inline})
+        writes = self._write_columns(parent, parent_writes)
+        self._check_size(checkpoint, encoded, len(body), sum(map(len, writes["write_bodies"])))
         parameters = {
             **self._guard(),
+            **writes,
+            **_value_columns(encoded),
             "ns": ns,
-            "id": unsaved.checkpoint["id"],
-            "parent": unsaved.parent,
-            "superstep": unsaved.metadata.get("step", -1),
-            "turn": self._turn(unsaved.checkpoint),
+            "id": checkpoint["id"],
+            "parent": parent,
+            "superstep": metadata.get("step", -1),
+            "turn": turn,
             "body": body,
-            "metadata": Jsonb(unsaved.metadata, dumps=orjson.dumps),
+            "metadata": Jsonb(metadata, dumps=orjson.dumps),
+            "delta": list(delta),
         }
-        put = PUT_LATEST if self._holds_content else PUT
-        if await (await connection.execute(put, parameters)).fetchone() is None:
+        return PreparedCheckpoint(parameters, bool(encoded.rows or parent_writes))
+
+    async def put(self, connection: Connection, prepared: PreparedCheckpoint) -> None:
+        """Write a checkpoint in the caller's transaction. Raises Fenced."""
+        put = PUT_VALUES if prepared.has_values else PUT
+        await self._written(connection, put, prepared.parameters)
+
+    async def put_writes(
+        self, connection: Connection, ns: str, checkpoint_id: str, writes: Sequence[TaskWrite]
+    ) -> None:
+        """Write what a task wrote at a checkpoint: all of it, or nothing where it is too large. Raises Fenced."""
+        columns = self._write_columns(checkpoint_id, writes)
+        if sum(map(len, columns["write_bodies"])) <= self._limit:
+            await self._written(connection, PUT_WRITES, {**self._guard(), "ns": ns, **columns})
+
+    async def end_calls(self, connection: Connection, namespaces: Sequence[str]) -> None:
+        """Remove what subgraphs stored whose calls have ended. Raises Fenced."""
+        self._values.forget(namespaces)
+        await self._written(connection, checkpoint_pruning.DROP_NAMESPACES, {"namespaces": list(namespaces)})
+
+    async def get(self, connection: Connection, ns: str, id: str | None) -> StoredCheckpoint | None:
+        """A checkpoint, or the latest of a namespace."""
+        where = (self._fence.thread, ns)
+        query, given = (checkpoint_reading.LATEST, where) if id is None else (checkpoint_reading.EXACT, (*where, id))
+        row = await (await connection.execute(query, given)).fetchone()
+        if row is None:
+            return None
+        found = checkpoint_from_row(self.serde, row)
+        rows = await checkpoint_reading.values_of(connection, self._fence.thread, ns, [found])
+        self._values.note(ns, found.body["channel_versions"], found.references, rows)
+        writes = await checkpoint_reading.writes_of(connection, self.serde, self._fence.thread, [found])
+        return found.completed(self.serde, rows, writes)
+
+    async def list(
+        self,
+        connection: Connection,
+        ns: str | None,
+        id: str | None,
+        metadata: Mapping[str, Any],
+        before: str | None,
+        limit: int,
+    ) -> Sequence[StoredCheckpoint]:
+        """Checkpoints of a namespace, the last to be written first. `None` stands for any."""
+        where = {"thread": self._fence.thread, "ns": ns, "id": id, "before": before, "limit": limit}
+        return await checkpoint_reading.history(connection, self.serde, where, metadata)
+
+    async def ancestors(
+        self, connection: Connection, ns: str, id: str, channels: Sequence[str], limit: int
+    ) -> Sequence[StoredCheckpoint]:
+        """A checkpoint and those that it follows, with values and writes of these channels alone."""
+        where = {"thread": self._fence.thread, "ns": ns, "id": id, "limit": limit}
+        return await checkpoint_reading.ancestors(connection, self.serde, where, channels)
+
+    async def calls(self, connection: Connection) -> Mapping[str, str]:
+        """Namespaces of called subgraphs that have stored something, with the root checkpoint of the call."""
+        found = await connection.execute(checkpoint_reading.CALLS, (self._fence.thread,))
+        return dict(await found.fetchall())
+
+    async def copy_from(self, connection: Connection, thread: UUID) -> None:
+        """Copy all checkpoints of another thread to this one. Raises Fenced."""
+        await self._written(connection, checkpoint_pruning.COPY, {"source": thread})
+
+    async def prune(self, connection: Connection, keep: int) -> None:
+        """Remove all but the latest checkpoints of each namespace and what those need. Raises Fenced."""
+        await self._written(connection, checkpoint_pruning.KEEP_LATEST, {"keep": keep})
+
+    async def drop_runs(self, connection: Connection, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints of these runs that no other checkpoint needs. Raises Fenced."""
+        await self._written(connection, checkpoint_pruning.DROP_RUNS, {"run_ids": list(run_ids)})
+
+    async def drop_all(self, connection: Connection) -> None:
+        """Remove all checkpoints of the thread. Raises Fenced."""
+        await self._written(connection, checkpoint_pruning.DROP_THREAD, {})
+
+    async def _written(self, connection: Connection, statement: str, parameters: Mapping[str, Any]) -> None:
+        given = {**self._guard(), **parameters}
+        if await (await connection.execute(statement, given)).fetchone() is None:  # type: ignore[arg-type]
             raise Fenced(str(self._fence.run), self._fence.number)
 
-    async def _put_writes(
-        self, connection: Connection, config: RunnableConfig, task: str, path: str, writes: Sequence[tuple[str, Any]]
-    ) -> None:
-        """What one task wrote; all of it, or nothing where it is too large, and the task runs again."""
-        ns, checkpoint_id = _where(config)
-        bodies = [self.serde.dumps_typed(value) for _, value in writes]
-        if sum(len(body) for _, body in bodies) > self._limit:
-            return
-        place = {**self._guard(), "ns": ns, "id": checkpoint_id, "task": task, "path": path}
-        for nth, ((channel, _), (kind, body)) in enumerate(zip(writes, bodies, strict=True)):
-            idx = WRITES_IDX_MAP.get(channel, nth)
-            parameters = {**place, "idx": idx, "channel": channel, "type": kind, "body": body}
-            if await (await connection.execute(PUT_WRITE, parameters)).fetchone() is None:
-                raise Fenced(str(self._fence.run), self._fence.number)
+    def _write_columns(self, checkpoint_id: str | None, writes: Sequence[TaskWrite]) -> dict[str, Any]:
+        bodies = [self.serde.dumps_typed(write.value) for write in writes]
+        return {
+            "written_at": checkpoint_id,
+            "tasks": [write.task_id for write in writes],
+            "positions": [write.idx for write in writes],
+            "paths": [write.task_path for write in writes],
+            "write_channels": [write.channel for write in writes],
+            "write_types": [kind for kind, _ in bodies],
+            "write_bodies": [body for _, body in bodies],
+        }
+
+    def _check_size(self, checkpoint: Checkpoint, encoded: EncodedValues, body: int, written: int) -> None:
+        size = body + sum(encoded.sizes.values()) + written
+        if size > self._limit:
+            raise StateTooLarge(_too_large(self.serde, checkpoint, size, self._limit))
 
     def _guard(self) -> dict[str, Any]:
         fence = self._fence
         return {**ours(fence), "thread": fence.thread, "tenant": fence.tenant}
 
-    async def _read(self, connection: Connection, ns: str, wanted: str | None) -> CheckpointTuple | None:
-        thread = self._fence.thread
-        query, parameters = (LATEST, (thread, ns)) if wanted is None else (EXACT, (thread, ns, wanted))
-        row = await (await connection.execute(query, parameters)).fetchone()
-        return None if row is None else await self._completed(connection, ns, row)
 
-    async def _completed(self, connection: Connection, ns: str, row: Sequence[Any]) -> CheckpointTuple:
-        """A row with the interrupts that wait on it."""
-        writes = await (await connection.execute(WRITES, (self._fence.thread, ns, row[0]))).fetchall()
-        found = self._tuple(ns, row, writes)
-        self._parents[ns], self._turns[ns] = row[0], self._turn(found.checkpoint)
-        return found
-
-    def _tuple(self, ns: str, row: Sequence[Any], writes: Sequence[Sequence[Any]]) -> CheckpointTuple:
-        checkpoint_id, parent, body, metadata = row[:4]
-        pending = [(task, channel, self.serde.loads_typed((kind, blob))) for task, channel, kind, blob in writes]
-        return CheckpointTuple(
-            _config(self._fence.thread, ns, checkpoint_id),
-            self.serde.loads_typed(("msgpack", body)),
-            metadata,
-            _config(self._fence.thread, ns, parent) if parent else None,
-            pending,
-        )
+def _value_columns(encoded: EncodedValues) -> dict[str, Any]:
+    rows = encoded.rows
+    return {
+        "channels": list(encoded.references),
+        "versions": list(encoded.references.values()),
+        "value_channels": [row.channel for row in rows],
+        "value_versions": [row.version for row in rows],
+        "bases": [row.base_version for row in rows],
+        "types": [row.type for row in rows],
+        "items": [row.items for row in rows],
+        "bodies": [row.body for row in rows],
+    }
 
 
-def _kept(writes: Sequence[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
-    """The writes of a task that another claim may take as done."""
-    if any(channel in NOT_KEPT for channel, _ in writes):
-        return ()
-    return tuple((channel, value) for channel, value in writes if channel != INTERRUPT or not _raised_anew(value))
-
-
-def _raised_anew(interrupts: Sequence[Interrupt]) -> bool:
-    return any(interrupt.id == RAISED_ANEW for interrupt in interrupts)
-
-
-def _where(config: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Namespace and checkpoint id of a config; None: the latest."""
-    configurable = config.get("configurable", {})
-    return configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id")
-
-
-def _config(thread: UUID | None, ns: str, checkpoint_id: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": str(thread), "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
-
-
-def _too_large(checkpoint: Checkpoint, size: int, limit: int) -> str:
+def _too_large(serde: PlainStateSerializer, checkpoint: Checkpoint, size: int, limit: int) -> str:
     values = checkpoint["channel_values"]
-    largest = max(values, key=lambda name: len(repr(values[name])), default="")
+    sizes = {name: len(serde.dumps_typed(value)[1]) for name, value in values.items()}
+    largest = max(sizes, key=lambda name: sizes[name], default="")
+    remedy = "record its content as a step and keep the step's seq." if limit == LIMIT else "keep less in it."
     return (
-        f"The graph's state has {size} bytes, over {limit}. Its largest key is {largest!r}: "
-        "record its content as a step and keep the step's seq."
+        f"The graph's state has {size} bytes, over the limit of {limit} for a whole state. Its largest key is "
+        f"{largest!r} with {sizes.get(largest, 0)} bytes: {remedy}"
     )

@@ -99,8 +99,13 @@ ANSWERS = "select seq, answer from question where run_id = %s and answer is not 
 
 SET_ANSWER = "update question set answer = %s where run_id = %s and seq = %s"
 
-FORGET_WRITES = "delete from checkpoint_write where run_id = %s"
-"""What a superstep of a run had written when it waited; an ended run needs none of it."""
+FORGET_WRITES = """
+    delete from checkpoint_write w
+     where w.run_id = %s and not exists (
+       select from checkpoint c
+        where c.thread_id = w.thread_id and c.ns = w.ns and c.parent_id = w.checkpoint_id and w.channel = any(c.delta))
+"""
+"""What a superstep of a run had written when it waited. An ended run needs of it what its state is rebuilt from."""
 
 COUNT_PASSAGES = "select count(*) from passage where tenant_id = %s and artefact_id = any(%s)"
 

@@ -33,3 +33,8 @@ class PlainStateSerializer(JsonPlusSerializer):
             items = cast("list[Any] | tuple[Any, ...]", value)
             return type(items)(map(self._plain, items))
         return value
+
+
+def serializer(types: Sequence[type] = ()) -> PlainStateSerializer:
+    """msgpack with no types but plain data, LangGraph's own and `types`; a stored blob can never name code to run."""
+    return PlainStateSerializer(types)

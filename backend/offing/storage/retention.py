@@ -7,6 +7,7 @@ of its tenant's own.
 from collections.abc import Sequence
 from uuid import UUID
 
+from offing.storage.checkpoint_pruning import KEPT_ONLY
 from offing.storage.pool import Connection, Database
 
 SWEEP_ENDED = "select run, tenant from app.sweep_ended(%s::interval, %s)"
@@ -17,28 +18,24 @@ SWEEP_LOGINS = "select app.sweep_logins(%s)"
 
 VERSIONS_IN_USE = "select app.graph_versions_in_use(%s)"
 
-PRUNE = """
-    with ended as (
+PRUNE = f"""
+    with recursive ended as (
       select id, thread_id, durability from run
        where id = %(run)s and ended_at is not null and pruned_at is null for update skip locked),
-    ordered as (
-      select c.thread_id, c.ns, c.checkpoint_id, e.durability,
-             row_number() over (partition by c.ns order by c.superstep desc, c.checkpoint_id desc) as nth
-        from checkpoint c join ended e on c.run_id = e.id),
-    spare as (
-      delete from checkpoint c using ordered o
-       where c.thread_id = o.thread_id and c.ns = o.ns and c.checkpoint_id = o.checkpoint_id
-         and (o.nth > 1 or o.ns like '%%:%%' or o.durability = 'exit')
-      returning c.thread_id, c.ns, c.checkpoint_id),
-    written as (
-      delete from checkpoint_write w using spare s
-       where w.thread_id = s.thread_id and w.ns = s.ns and w.checkpoint_id = s.checkpoint_id),
+    of_thread as (select thread_id as id from ended),
+    kept as (
+      select ns, checkpoint_id, parent_id, delta from (
+        select c.*, e.durability, c.run_id = e.id as is_its_own,
+               row_number() over (partition by c.ns, c.run_id order by c.nth desc) as latest
+          from ended e join checkpoint c on c.thread_id = e.thread_id) as c
+       where not is_its_own or (latest = 1 and ns not like '%%:%%' and durability <> 'exit')),
+    {KEPT_ONLY},
     noted as (update run r set pruned_at = clock_timestamp() from ended e where r.id = e.id)
     select count(*) from spare
 """
 """All but the last checkpoint of the graph and of each subgraph that keeps a memory of its own, which are what the next
-run of the thread goes on from. A subgraph that was called by a task has that task's id after a colon. Of a rollout that
-is done again whole, none is needed."""
+run of the thread goes on from, and what those are read from. A subgraph that was called by a task has that task's id
+after a colon. Of a rollout that is done again whole, none is needed."""
 
 DROP_FILES = "delete from run_file where run_id = %s"
 

@@ -127,8 +127,6 @@ TOOLS = """
 
 POLICY_PLACES = "select name || '@' || version, uri from policy_version where name || '@' || version = any(%s)"
 
-STATE = "select body from checkpoint where run_id = %s and ns = '' order by superstep desc, checkpoint_id desc limit 1"
-
 EARLIER = """
     select earlier.question, coalesce(report.body->'answer'->>'text', report.body->>'title')
       from run join run earlier
@@ -238,10 +236,10 @@ async def tools(connection: Connection, run: UUID) -> tuple[ToolUse, ...]:
 
 async def last_state(connection: Connection, run: UUID) -> Mapping[str, Any] | None:
     """The graph's state as it was last saved. None: it never was."""
-    from offing.storage.checkpoints import serializer
+    from offing.storage import checkpoint_reading
+    from offing.storage.plain_state import serializer
 
-    row = await (await connection.execute(STATE, (run,))).fetchone()
-    return None if row is None else serializer().loads_typed(("msgpack", row[0]))["channel_values"]
+    return await checkpoint_reading.last_state(connection, serializer(), run)
 
 
 async def earlier_answers(connection: Connection, run: UUID) -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,8 @@ from langgraph.checkpoint.base import (
 )
 
 from offing.core.errors import StateTooLarge
-from offing.storage.checkpoints import LIMIT, serializer
+from offing.storage.checkpoints import LIMIT
+from offing.storage.plain_state import serializer
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from pydantic import BaseModel
 
-from offing.storage.checkpoints import serializer
+from offing.storage.plain_state import serializer
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What a run is executed by, over exchangeable stores."""

@@ -1,0 +1,104 @@
+"""A worker that is lost at any moment of a graph's saving: the next ends with the same state and history."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.types import Command
+
+from offing.core.run import Fence
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing_workers.saver import FencedSaver
+from tests.storage.builders import claimed
+from tests.storage.histories import AT, PLAYS, history, plain
+
+GIVEN: dict[str, Any] = {
+    "messages": {"messages": [("user", "one")]},
+    "delta": {"log": ["in"], "count": 0},
+    "files": {"files": {"a": "b"}, "count": 0},
+    "sends": {"count": 3, "log": []},
+    "interrupts": {"count": 1, "log": []},
+    "subgraph": {"count": 1, "log": []},
+    "subgraph with a memory": {"count": 1, "log": []},
+}
+
+RELEASES = 4
+"""A run that waits is released, and the next claim answers."""
+
+
+class Lost(Exception):
+    """The worker is gone."""
+
+
+class MortalSaver(FencedSaver):
+    """Its worker is lost at the moment `dies_at`, counted from 0. `None` means never."""
+
+    dies_at: int | None = None
+    moments = 0
+
+    def _moment(self) -> None:
+        nth, MortalSaver.moments = MortalSaver.moments, MortalSaver.moments + 1
+        if nth == MortalSaver.dies_at:
+            raise Lost
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        self._moment()
+        saved = await super().aput(config, checkpoint, metadata, new_versions)
+        self._moment()
+        return saved
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        self._moment()
+        await super().aput_writes(config, writes, task_id, task_path)
+
+
+async def claim(pool: Database, fence: Fence, name: str, **how: Any) -> bool:
+    """One claim: begin or go on as a slice does, and release. Whether the graph has ended."""
+    saver = MortalSaver(pool, fence, **how)
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        position = await saver.begin(connection)
+    answers = {interrupt.id: f"answer to {interrupt.value}" for interrupt in saver.interrupts()}
+    given: Any = GIVEN[name] if position is None else Command(resume=answers) if answers else None
+    graph: Any = PLAYS[name][0]().compile(checkpointer=saver)
+    await graph.ainvoke(given, AT, durability="sync")
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await saver.flush(connection)
+    return not (await graph.aget_state(AT)).next
+
+
+async def ended(pool: Database, fence: Fence, name: str, **how: Any) -> Any:
+    """State and history at the end."""
+    for _ in range(2 * RELEASES):
+        try:
+            if await claim(pool, fence, name, **how):
+                break
+        except Lost:
+            continue
+    graph: Any = PLAYS[name][0]().compile(checkpointer=FencedSaver(pool, fence, **how))
+    past = await history(graph)
+    return plain(past[0].values), [(snapshot.metadata["step"], plain(snapshot.values)) for snapshot in past]
+
+
+@pytest.mark.parametrize("name", PLAYS)
+async def test_a_worker_lost_anywhere_leaves_no_trace_in_the_state(
+    pool: Database, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MortalSaver, "dies_at", None)
+    monkeypatch.setattr(MortalSaver, "moments", 0)
+    whole = await ended(pool, (await claimed(pool, LOCAL_TENANT)).fence, name, content=())
+    assert whole[0]["count" if "count" in whole[0] else "messages"]
+    for moment in range(MortalSaver.moments):
+        monkeypatch.setattr(MortalSaver, "dies_at", moment)
+        monkeypatch.setattr(MortalSaver, "moments", 0)
+        assert await ended(pool, (await claimed(pool, LOCAL_TENANT)).fence, name, content=()) == whole, moment
