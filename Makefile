@@ -33,7 +33,7 @@ NODE_READY := frontend/node_modules/.offing-ready
 PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
 endif
 
-.PHONY: help setup up test check lock demo bench chaos repeat loop results
+.PHONY: help setup up test check lock demo bench chaos repeat loop results traces
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,9 @@ loop: $(READY) $(TRAIN_READY) ## train a planner on its own rollouts, from nothi
 
 results: $(READY) $(TRAIN_READY) ## hold each algorithm against its claim; ONLY="eapo hae" SEEDS="0 1" JOBS=2 narrow and widen
 	@exec $(PY) -m tests.results --at-once $(JOBS) $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
+
+traces: $(READY) $(TRAIN_READY) ## compare what runs leave with what was recorded, with a crash at every transaction; ONLY="forked" narrows
+	@exec $(PY) -m tests.traces --check $(if $(ONLY),--only $(ONLY))
 
 chaos: $(READY) $(TRAIN_READY) ## kill everything at MOMENTS random moments a fault
 	@exec $(VENV)/bin/pytest tests/chaos --moments $(MOMENTS)

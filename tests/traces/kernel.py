@@ -1,0 +1,212 @@
+"""Runs that are submitted, advanced, steered and read in this process.
+
+The only module of this package that knows the names of the run kernel, of the services and of the tables: when those
+change, it is the one place to follow. What it reads has names of its own.
+"""
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+from uuid import UUID
+
+import psycopg
+
+from offing.core.question import Answer
+from offing.core.run import CancelMode
+from offing.services import questions
+from offing.services.graphs import installed
+from offing.services.library import Upload
+from offing.services.runs import RunRequest, cancel, pause, resume, submit
+from offing.storage import runs, segments
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing_workers.hold import Hold
+from offing_workers.slice import Slice, SliceLimits
+from tests.chaos.library import DOCUMENTS
+from tests.documents import ingest_uploads
+from tests.workers.disturbing import Died, Nobody, Quiet
+
+TERM = 30.0
+
+Row = Mapping[str, Any]
+
+Wish = Literal["cancel", "finish", "pause"]
+"""What a person may want of a run that is under way; `finish`: that it writes early."""
+
+graphs_named = cache(installed)
+
+
+@dataclass
+class Kernel:
+    """A database on which runs are advanced in this process, one slice at a time."""
+
+    owner: psycopg.Connection
+    app_url: str
+    database: Database
+    holds: dict[UUID, Hold] = field(default_factory=dict[UUID, Hold])
+    """Of the runs that are being advanced."""
+
+    # What is done to runs ---------------------------------------------------------------------------------------------
+
+    async def submit(self, request: RunRequest, graphs: str) -> UUID:
+        made = await submit(self.database, Quiet(), LOCAL_TENANT, request, graphs=graphs_named(graphs))
+        return made.run.id
+
+    async def advance(self, database: Database, run: UUID, graphs: str, turns: int) -> None:
+        """One slice by a worker of its own; ends with it when it dies. `turns`: of a slice."""
+        claim = await runs.claim(self.database, run, "worker", 0)
+        assert claim is not None
+        self.ask("update app.run set lease_until = now() + interval '1 hour' where id = %s", run)
+        self.holds[run] = hold = Hold(claim.fence)
+        limits, known = SliceLimits(TERM, turns, 600.0), graphs_named(graphs)
+        try:
+            await _survived(Slice(database, Nobody(), Quiet(), known, claim, hold, limits).advance())
+        finally:
+            del self.holds[run]
+
+    async def steer(self, run: UUID, wish: Wish) -> None:
+        """Do what a person does. The worker that has the run hears of it at once, as by a heartbeat."""
+        if wish == "pause":
+            await pause(self.database, Quiet(), LOCAL_TENANT, run)
+        else:
+            mode = CancelMode.DISCARD if wish == "cancel" else CancelMode.WRITE
+            await cancel(self.database, Quiet(), LOCAL_TENANT, run, mode)
+        if (hold := self.holds.get(run)) is not None:
+            async with self.database.transaction(LOCAL_TENANT) as connection:
+                hold.apply(await runs.wish(connection, run))
+
+    async def resume(self, run: UUID) -> None:
+        await resume(self.database, Quiet(), LOCAL_TENANT, run)
+
+    async def asked(self, run: UUID) -> list[tuple[int, str, bool]]:
+        """What a run has asked of people: number, words, whether it is open."""
+        found = await questions.asked(self.database, LOCAL_TENANT, run)
+        return [(one.question.number, one.question.asking.prompt, one.open) for one in found]
+
+    async def answer(self, run: UUID, number: int, given: Answer) -> None:
+        await questions.answer(self.database, Quiet(), LOCAL_TENANT, run, number, given, by="somebody")
+
+    def lose(self, run: UUID) -> None:
+        """The lease of a worker that died, or left a run behind, passes."""
+        self.ask("update app.run set lease_until = now() - interval '1 hour' where id = %s", run)
+
+    # What is read -----------------------------------------------------------------------------------------------------
+
+    def ask(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+        cursor = self.owner.execute(query.encode(), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    def rows(self, query: str, *parameters: object) -> list[Row]:
+        cursor = self.owner.execute(query.encode(), parameters)
+        names = [column.name for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def tree(self, run: UUID) -> list[UUID]:
+        """A run and those under it, in the order in which they were asked for."""
+        return [run, *(one for (child,) in self.ask(CHILDREN, run) for one in self.tree(child))]
+
+    def thread(self, run: UUID) -> UUID:
+        ((thread,),) = self.ask("select thread_id from app.run where id = %s", run)
+        return thread
+
+    def state(self, run: UUID) -> tuple[str, int]:
+        """Status and turns."""
+        ((status, turns),) = self.ask("select status, turns from app.run where id = %s", run)
+        return status, turns
+
+    async def said(self, run: UUID) -> dict[str, str]:
+        """What was written to each prompt of a run, by the prompt's messages as JSON."""
+        async with self.database.transaction(LOCAL_TENANT) as connection:
+            calls = await segments.turns_of(connection, run)
+        return {prompt_key([[m.role, m.text] for m in call.messages]): call.completion for call in calls}
+
+    def charged(self) -> tuple[Any, Any]:
+        """What the tenant's days hold as used and as set aside."""
+        ((used, reserved),) = self.ask("select coalesce(sum(used), 0), coalesce(sum(reserved), 0) from app.spend")
+        return used, reserved
+
+    def left(self, run: UUID) -> dict[str, list[Row]]:
+        """Everything that a run left, under this package's own names."""
+        return {name: self.rows(query, run) for name, query in LEFT.items()}
+
+    def texts(self, hashes: Sequence[str]) -> dict[str, str]:
+        """Stored parts of prompts by their hash."""
+        query = "select encode(sha256, 'hex'), body from app.text_part where encode(sha256, 'hex') = any(%s)"
+        return dict(self.ask(query, list(hashes)))
+
+
+@asynccontextmanager
+async def opened(owner_url: str, app_url: str) -> AsyncGenerator[Kernel]:
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        async with Database(app_url, most=4) as database:
+            yield Kernel(owner, app_url, database)
+
+
+def prompt_key(messages: Sequence[Sequence[str]]) -> str:
+    return json.dumps([list(message) for message in messages])
+
+
+async def prepared(app_url: str) -> None:
+    """The library that the cases read."""
+    async with Database(app_url, most=4) as database:
+        uploads = [Upload(name, text.encode()) for name, text in DOCUMENTS.items()]
+        await ingest_uploads(database, LOCAL_TENANT, uploads)
+
+
+async def _survived(work: Awaitable[None]) -> None:
+    """A worker that dies on the way is an ending like any."""
+    try:
+        await work
+    except BaseException as error:
+        if not (isinstance(error, Died) or "Died" in repr(error)):
+            raise
+
+
+CHILDREN = "select run_id from app.child_run where parent_id = %s order by superstep, path, ordinal"
+
+LEFT = {
+    "run": """
+        select kind, graph, question, status, stop_reason, error, waiting_for, turns, tokens, usd, seed, durability,
+               (select coalesce(sum(usd), 0) from app.reservation r where r.run_id = run.id) as reserved
+          from app.run where id = %s
+    """,
+    "steps": """
+        select seq, kind, label, title, detail, ok, turn, tokens, superstep, path, ordinal, payload
+          from app.step where run_id = %s order by seq
+    """,
+    "role_calls": """
+        select t.seq, role, engine, model, prompt, completion, sampling, prompt_tokens, completion_tokens, usd, priced,
+               failed_attempts, trainable, trainable_reason, segment, place as position, prompt_kept, prompt_offset,
+               prompt_ids, completion_ids, logprobs, entropy, mask, policy, weights_sha256, tokenizer_sha256,
+               template_sha256, engine_build, finish, done, state_key, action_key, quarantine, accepted, attempt,
+               problem, c.superstep as forks_from,
+               array(select concat_ws(' ', s.kind, s.start_char, s.end_char, s.start_token, s.end_token)
+                       from app.span s where s.run_id = t.run_id and s.seq = t.seq order by s.nth) as spans
+          from app.turn t left join app.checkpoint c on c.run_id = t.run_id and c.checkpoint_id = t.checkpoint_id
+         where t.run_id = %s order by t.seq
+    """,
+    "segments": """
+        select idx, role, parent_idx as parent, parent_tokens, fracture as boundary from app.segment
+         where run_id = %s order by idx
+    """,
+    "reports": "select version, seq, status, reason, body from app.report where run_id = %s order by version",
+    "citations": """
+        select version, number, artefact_id as text, source_id as source, start_at, end_at, quote, title
+          from app.citation where run_id = %s order by version, number
+    """,
+    "intents": """
+        select superstep, path, tool, args, effect from app.intent where run_id = %s order by superstep, path, ordinal
+    """,
+    "input_requests": """
+        select seq, kind, answer, answerer, answered_by, taken_seq, interrupt_id is not null as interrupts
+          from app.question where run_id = %s order by seq
+    """,
+    "checkpoints": "select ns, superstep, turn from app.checkpoint where run_id = %s order by superstep, ns",
+    "children": """
+        select superstep, path, depth, collected_at is not null as consumed from app.child_run
+         where parent_id = %s order by superstep, path, ordinal
+    """,
+}

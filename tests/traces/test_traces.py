@@ -1,0 +1,58 @@
+"""Runs leave what was recorded, undisturbed and after crashes; `make traces` tries all of these."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from offing.local import Servers
+from tests.conftest import at_database
+from tests.traces import files
+from tests.traces.cases import Case, cases
+from tests.traces.comparing import changed, changed_after
+from tests.traces.kernel import Kernel, opened, prepared
+
+STRIDE = 16
+"""Of the moments of a crash, in each case from another one on."""
+
+RECORDED = sorted(files.FOLDER.glob("*.json"))
+
+_serial = count(1)
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, Case]:
+    return {case.name: case for case in cases()}
+
+
+@pytest.fixture(scope="module")
+def urls(servers: Servers, template_database: str) -> Iterator[tuple[str, str]]:
+    """Owner's and app's, of a database with a library that all cases share."""
+    name = f"traces{next(_serial)}"
+    with psycopg.connect(servers.owner_url, autocommit=True) as owner:
+        owner.execute(f"create database {name} template {template_database}".encode())
+        found = at_database(servers.owner_url, name), at_database(servers.app_url, name)
+        asyncio.run(prepared(found[1]))
+        yield found
+        owner.execute(f"drop database {name} with (force)".encode())
+
+
+@pytest.fixture
+async def kernel(urls: tuple[str, str]) -> AsyncIterator[Kernel]:
+    async with opened(*urls) as kernel:
+        yield kernel
+
+
+def test_every_case_is_recorded_and_nothing_else(known: dict[str, Case]) -> None:
+    assert sorted(map(files.path_of, known)) == RECORDED
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+async def test_a_run_leaves_what_was_recorded(kernel: Kernel, known: dict[str, Case], path: Path) -> None:
+    recorded = files.read_file(path)
+    case, first = known[recorded.case], RECORDED.index(path) % STRIDE
+    assert await changed(kernel, case, recorded) == ""
+    assert await changed_after(kernel, case, recorded, recorded.moments[first::STRIDE]) == []
