@@ -142,6 +142,24 @@ async def test_a_model_that_a_node_makes_is_found_at_its_line() -> None:
     assert place.startswith("testing/test_checking_plain.py:")
 
 
+def init_chat_model(name: str) -> Any:
+    """Stands for langchain's."""
+    return theirs
+
+
+init_chat_model.__module__ = "langchain.chat_models.base"
+
+
+def chosen_by_name(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [init_chat_model("openai:gpt-5").invoke(state["messages"])]}
+
+
+async def test_a_model_that_is_chosen_by_name_is_found_unless_one_of_ours_stands_for_it() -> None:
+    (found,) = await check(one_node(chosen_by_name))
+    assert (found.rule, "by_name" in found.remedy) == ("foreign-model", True)
+    assert await check(one_node(chosen_by_name, by_name={"openai:gpt-5": "agent"})) == ()
+
+
 async def test_a_provider_s_own_client_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("openai")
 

@@ -18,6 +18,7 @@ BY_NAME = frozenset({"langchain.chat_models.base.init_chat_model", "langchain.ch
 
 WHY = "whose calls go past the run: not on record, not limited, and paid again after a loss."
 REMEDY = 'Use OffingChatModel("agent") in its place; which provider answers it is said by the engine of that name.'
+REMEDY_BY_NAME = "Say which of `models=` stands for it: plain_graph(…, by_name={…})."
 
 
 def faults_of_models(graph: Graph, walk: Walk) -> list[Finding]:
@@ -32,7 +33,8 @@ def faults_of_models(graph: Graph, walk: Walk) -> list[Finding]:
                 why = f"It asks OffingChatModel({value.role!r}), which the graph does not declare."
                 found.append(Finding(ERROR, "undeclared-role", place, why, "Name it in `models=` of plain_graph."))
         elif name := _foreign(value, swaps):
-            found.append(Finding(ERROR, "foreign-model", place, f"It asks {name}, {WHY}", REMEDY))
+            remedy = REMEDY_BY_NAME if class_name(value) in BY_NAME else REMEDY
+            found.append(Finding(ERROR, "foreign-model", place, f"It asks {name}, {WHY}", remedy))
     for source in walk.sources:
         found += (_made(source, *call) for call in _making(source, swaps))
     return found
@@ -61,7 +63,8 @@ def _making(source: Source, swaps: bool) -> Iterator[tuple[ast.Call, str]]:
 def _made(source: Source, call: ast.Call, name: str) -> Finding:
     """In an installed package's code it may never be called."""
     level, what = (WARNING, f"can call {name}") if source.installed else (ERROR, f"calls {name}")
-    return Finding(level, "foreign-model", source.place(call), f"It {what}, {WHY}", REMEDY)
+    remedy = REMEDY_BY_NAME if named(call.func, source) in BY_NAME else REMEDY
+    return Finding(level, "foreign-model", source.place(call), f"It {what}, {WHY}", remedy)
 
 
 def _swaps_by_name(graph: Graph) -> bool:
