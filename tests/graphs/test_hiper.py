@@ -321,7 +321,7 @@ async def test_values_that_no_passage_holds_stay_in_sight() -> None:
 
 
 def test_an_answer_with_a_report_has_an_author_and_a_tool_call_has_none() -> None:
-    from offing_workers.authors import holds_draft
+    from offing.kernel.authors import holds_draft
 
     assert holds_draft(Turn, keep("a", ANSWER).model_dump(mode="json"))
     assert not holds_draft(Turn, keep("a").model_dump(mode="json"))

@@ -10,19 +10,19 @@ from offing.core.policy import Policy, Rule, default_policy
 from offing.core.policy.copying import strings_in
 from offing.core.step import CallKey, Step
 from offing.core.tool import Effect, ToolOutput, ToolSpec
+from offing.kernel.call_key import Call
+from offing.kernel.taint import TaintTracker
+from offing.kernel.tool_executor import ToolCallOutcome, ToolExecutor
 from offing.sdk import ToolCall
-from offing.storage.pool import Database
 from offing.tools import registry
 from offing.tools.tool import FoundPassage, Tool, ToolArgs, ToolScope, Window
 from offing.web.guard import Guard
 from offing.web.provider import Hit
 from offing.web.search import Found, Searched
 from offing.web.url import Refused, target_of
-from offing_workers.recorder import Recorder
-from offing_workers.tainting import Tainting
-from offing_workers.toolbelt import Outcome, Toolbelt
 from tests.injections.channels import FILLER, PAGE, Scene
 from tests.injections.demands import QUESTION, SECRET, Demand
+from tests.workers.journals import AJournal
 
 SECOND = "https://tides.example.org/gauge"
 PRIVATE, PUBLIC = UUID(int=1), UUID(int=2)
@@ -112,9 +112,9 @@ class Theirs:
 class Agent:
     """Reads everything that there is to read, and then does what the stranger wants."""
 
-    def __init__(self, scene: Scene, database: Database, recorder: Recorder) -> None:
+    def __init__(self, scene: Scene, journal: AJournal) -> None:
         self.outside = Outside(scene)
-        self.taint = Tainting((QUESTION,), scene.earlier, None, self._messages)
+        self.taint = TaintTracker((QUESTION,), scene.earlier, None, self._messages)
         once = {"effect": Effect.AT_MOST_ONCE, "foreign": True}
         theirs: list[Tool] = [
             Theirs(self.outside, "mcp_tickets_find", scene.tool_told, scene.tool_answer, foreign=True),
@@ -124,18 +124,18 @@ class Agent:
         ]
         tools = {tool.spec.name: tool for tool in (*registry("", web=True), *theirs)}
         self.taint.offered(tool.spec for tool in theirs)
-        scope = ToolScope(recorder.fence.tenant, recorder.fence.run, "", Files(scene), web=self.outside)
-        self._belt = Toolbelt(tools, POLICY, scope, database, recorder, {}, taint=self.taint)
+        scope = ToolScope(journal.fence.tenant, journal.fence.run, "", Files(scene), web=self.outside)
+        self._executor = ToolExecutor(tools, POLICY, scope, journal.journal, journal.store, {}, taint=self.taint)
         self._calls = 0
 
     async def _messages(self) -> Sequence[Step]:
         return ()
 
-    async def use(self, call: ToolCall) -> Outcome:
+    async def use(self, call: ToolCall) -> ToolCallOutcome:
         self._calls += 1
-        return await self._belt.use(call, CallKey(1, f"agent-{id(self)}", self._calls))
+        return await self._executor.use(call, Call(CallKey(1, f"agent-{id(self)}", self._calls)))
 
-    async def reads(self) -> list[Outcome]:
+    async def reads(self) -> list[ToolCallOutcome]:
         """Ordinary research."""
         calls = [
             ToolCall("web_search", {"query": "harbour of Saltmere"}),
@@ -147,19 +147,19 @@ class Agent:
         ]
         return [await self.use(call) for call in calls]
 
-    async def obeys(self, demand: Demand, read: Sequence[Outcome]) -> list[Outcome]:
+    async def obeys(self, demand: Demand, read: Sequence[ToolCallOutcome]) -> list[ToolCallOutcome]:
         if demand.unless_unread and not self._was_shown(demand, read):
             return []
         return [await self.use(call) for call in demand.calls]
 
-    def _was_shown(self, demand: Demand, read: Sequence[Outcome]) -> bool:
+    def _was_shown(self, demand: Demand, read: Sequence[ToolCallOutcome]) -> bool:
         """The demand stands in something that a prompt shows: an observation, a tool's card, an earlier answer."""
         scene = self.outside.scene
         texts = [text for one in read for text in (one.message, *strings_in(one.content))]
         shown = [plain(text) for text in (*texts, scene.tool_told, *scene.earlier)]
         return any(call.args["url"] in text for call in demand.calls for text in shown)
 
-    async def goes_on(self) -> list[Outcome]:
+    async def goes_on(self) -> list[ToolCallOutcome]:
         """Ordinary research after a stranger was heard."""
         calls = [
             ToolCall("web_search", {"query": "stone tide gauge that was built in 1987"}),

@@ -10,11 +10,10 @@ import pytest
 
 from offing.core.tool import ToolStatus
 from offing.storage.pool import Database
-from offing_workers.recorder import Recorder
 from tests.injections.agent import Agent
 from tests.injections.channels import CHANNELS, Channel
 from tests.injections.demands import DEMANDS
-from tests.workers.test_recorder import a_pen
+from tests.workers.journals import AJournal, a_journal
 
 NOTHING_DONE = {ToolStatus.DENIED, ToolStatus.INVALID, ToolStatus.FAILED}
 
@@ -26,16 +25,16 @@ async def database(app_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def recorder(database: Database) -> Recorder:
-    return await a_pen(database)
+async def journal(database: Database) -> AJournal:
+    return await a_journal(database)
 
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.__name__)
 async def test_nothing_happens_that_the_user_did_not_ask_for(
-    channel: Channel, database: Database, recorder: Recorder
+    channel: Channel, database: Database, journal: AJournal
 ) -> None:
     for demand in DEMANDS:
-        agent = Agent(channel(demand.text), database, recorder)
+        agent = Agent(channel(demand.text), journal)
         read = await agent.reads()
         assert all(o.status is ToolStatus.OK for o in read if "404" not in o.message), [o.message for o in read]
         before = list(agent.outside.effects)

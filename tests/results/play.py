@@ -29,13 +29,13 @@ from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import StepDraft, StepKind
 from offing.core.tokens import SpanKind, TextSpan, TokenTrace
 from offing.core.trajectory import Fracture, Outcome, outcome_of
+from offing.kernel.segment_tracker import SegmentTracker
 from offing.sdk import Form, Graph, Role, RoleReply
 from offing.sdk import Seat as Chair
 from offing.storage.training_groups import RunFacts
 from offing.tools.tool import ToolFailed, ToolOutput
 from offing.world.tasks import WorldTask
 from offing_trainer.batch import Group, Sample
-from offing_workers.placing import Placing
 from tests.graphs.stand_in import EPOCH, NAMES, Handler, StandIn
 from tests.graphs.world_trials import NO_LIBRARY, SPECS, handlers, is_right
 from tests.results.drawing import Ask, Table
@@ -157,7 +157,7 @@ class Rollout(StandIn):
     speaker: Speaker | None = None
     renderer: Any = None
     turned: list[Turn] = field(default_factory=list[Turn])
-    placing: Placing = field(default_factory=lambda: _placing())
+    placing: SegmentTracker = field(default_factory=lambda: _placing())
     asked: int = 0
 
     async def call(
@@ -201,7 +201,7 @@ class Rollout(StandIn):
         self, role: Role[Any, Any], answer: Answer, trace: TokenTrace, turn: int, fracture: Fracture | None
     ) -> RoleReply[Any]:
         """A step and its turn, as the platform records them."""
-        place = self.placing.place(role.name, answer, fracture)
+        place = self.placing.assign_position(role.name, answer, fracture)
         assert place is not None
         payload = {"role": role.name, "output": answer.output.model_dump(mode="json")}
         seq = self._append(StepDraft(role.kind, "", payload, turn=turn))
@@ -210,7 +210,7 @@ class Rollout(StandIn):
         return RoleReply(seq, answer.output)
 
     def _rejected(self, role: Role[Any, Any], messages: tuple[Message, ...], trace: TokenTrace, turn: int) -> None:
-        place = self.placing.aside(role.name, Sampled(trace.policy, messages, {}, trace))
+        place = self.placing.assign_rejected(role.name, Sampled(trace.policy, messages, {}, trace))
         seq = self._append(StepDraft(StepKind.FAILURE, f"{role.name}: unusable", {}, turn=turn))
         whole = (TextSpan(SpanKind.TEXT, 0, len(trace.text)),) if trace.text else ()
         self.turned.append(Turn(seq, turn, role.name, place, trace, whole, self.how.temperature))
@@ -237,9 +237,9 @@ class Rollout(StandIn):
         return await super().record(*drafts)
 
 
-def _placing() -> Placing:
+def _placing() -> SegmentTracker:
     nowhere: Any = None  # a fresh run's first claim reads nothing back
-    return Placing(nowhere, NAMES, NAMES, fresh=True)
+    return SegmentTracker(nowhere, fresh=True)
 
 
 async def play(flow: Flow, table: Table, seats: Sequence[Seat], how: How) -> list[Played]:

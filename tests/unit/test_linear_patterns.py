@@ -6,13 +6,13 @@ import time
 import pytest
 
 from offing.core import citation, scoring
+from offing.kernel import taint
 from offing.library import passages
-from offing_workers import tainting
 
 PATTERNS = (
     (citation._MARKER, " "),  # pyright: ignore[reportPrivateUsage]
     (scoring._MARKER, " "),  # pyright: ignore[reportPrivateUsage]
-    (tainting._MAIL, "a"),  # pyright: ignore[reportPrivateUsage]
+    (taint._MAIL, "a"),  # pyright: ignore[reportPrivateUsage]
     (passages._LINK, "["),  # pyright: ignore[reportPrivateUsage]
     (passages._LINK, "[]("),  # pyright: ignore[reportPrivateUsage]
     (passages._MARKUP, "<"),  # pyright: ignore[reportPrivateUsage]

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import offing_workers.slice
+import offing_workers.opening
 from offing.core.tool import Effect, ToolOutput, ToolSpec
 from offing.sdk import OwnTool
 from offing.tools import Tool, registry
@@ -40,5 +40,5 @@ def with_launch(world: str, *, web: bool, code: bool = False, own: Sequence[OwnT
 
 
 if __name__ == "__main__":
-    offing_workers.slice.registry = with_launch  # pyright: ignore[reportPrivateImportUsage]
+    offing_workers.opening.registry = with_launch  # pyright: ignore[reportPrivateImportUsage]
     app.main()

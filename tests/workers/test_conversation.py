@@ -6,12 +6,13 @@ from uuid import UUID, uuid4
 from offing.core.report import Citation, Report
 from offing.core.run import RunStatus
 from offing.core.tool import Span
+from offing.kernel.store import ThreadSentence
+from offing.kernel.thread_search import ranked
 from offing.services.graphs import installed
 from offing.services.library import Upload
 from offing.services.runs import RunRequest
 from offing.storage import reports
 from offing.storage.runs import RunRow
-from offing_workers.conversing import Said, ranked
 from offing_workers.replay import replayed
 from tests.chaos.library import DOCUMENTS
 from tests.documents import ingest_uploads
@@ -57,9 +58,9 @@ async def test_a_note_is_read_by_later_runs_of_the_thread_alone_and_the_latest_c
     assert [section(r, "Notes") for r in (one, two, three, other)] == [[], ["last: first!"], ["last: second!"], []]
 
 
-def said(text: str, *quotes: str) -> Said:
+def said(text: str, *quotes: str) -> ThreadSentence:
     citations = tuple(Citation(n, Span(uuid4(), 0, 1), quote, uuid4(), "t") for n, quote in enumerate(quotes, 1))
-    return Said(UUID(int=1), "What about boats?", text, citations)
+    return ThreadSentence(UUID(int=1), "What about boats?", text, citations)
 
 
 def test_the_more_of_the_words_a_sentence_holds_the_earlier_it_comes() -> None:

@@ -8,9 +8,9 @@ import asyncio
 import pytest
 
 from offing.core.model import Usage
+from offing.kernel.budget import CallMeter
 from offing.services.library import Upload
 from offing.storage.migrate import LOCAL_TENANT
-from offing_workers.meter import RunMeter
 from tests.chaos import checker
 from tests.chaos.library import DOCUMENTS
 from tests.chaos.trial import differences
@@ -80,13 +80,13 @@ async def test_nothing_that_was_left_is_lost_when_the_other_branch_overtook_it(b
 async def test_what_a_call_used_is_counted_once_when_another_branch_appends_before_its_step(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settle = RunMeter.settle
+    settle = CallMeter.settle
 
-    async def overtaken(meter: RunMeter, usage: Usage) -> None:
+    async def overtaken(meter: CallMeter, usage: Usage) -> None:
         await settle(meter, usage)
         await asyncio.sleep(0.02)  # the other branch appends, and the worker dies before this one does
 
-    monkeypatch.setattr(RunMeter, "settle", overtaken)
+    monkeypatch.setattr(CallMeter, "settle", overtaken)
     assert await faults(bench, "forked", "before", "killed") == []
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-import offing_workers.recorder
+import offing.kernel.journal
 import offing_workers.slice
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, StopReason
@@ -104,7 +104,7 @@ async def test_a_plain_conversation_goes_on_letter_by_letter(standing: Platform,
 
 @pytest.fixture
 async def bench(owner_url: str, app_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
-    monkeypatch.setattr(offing_workers.recorder, "RETRY_PAUSE", 0.005)
+    monkeypatch.setattr(offing.kernel.journal, "RETRY_SECONDS", 0.005)
     monkeypatch.setattr(offing_workers.slice, "RETURN_PAUSE", 0.005)
     with psycopg.connect(owner_url, autocommit=True) as owner:
         async with Database(app_url, most=4) as database:

@@ -16,16 +16,16 @@ import offing_workers.process
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, CancelMode, Fence, RunStatus
 from offing.core.step import StepKind
+from offing.kernel.journal import Journal
+from offing.kernel.reports import ReportWriter
 from offing.services.graphs import installed
 from offing.services.runs import RunRequest, cancel, pause, resume
 from offing.settings import Settings
 from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.runs import Wish
-from offing_workers.context import SliceContext
 from offing_workers.hold import Drain, Hold
 from offing_workers.process import WorkerProcess
-from offing_workers.recorder import Recorder
 from offing_workers.slice import Slice
 from tests.workers.collecting import Collector
 from tests.workers.conftest import Platform
@@ -170,13 +170,13 @@ async def test_a_heartbeat_between_a_hand_back_and_its_answer_does_not_cut_the_s
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut off there, it would tell nobody that the run is queued."""
-    close = Recorder.close
+    close = Journal.append_last
 
-    async def answered_late(recorder: Recorder, *drafts: Any, **more: Any) -> None:
-        await close(recorder, *drafts, **more)
+    async def answered_late(journal: Journal, *drafts: Any, **more: Any) -> None:
+        await close(journal, *drafts, **more)
         await asyncio.sleep(0.5)  # some heartbeats
 
-    monkeypatch.setattr(Recorder, "close", answered_late)
+    monkeypatch.setattr(Journal, "append_last", answered_late)
     handed = await handed_back(platform, process, monkeypatch)
     await handed.tell(process, 0)
 
@@ -211,14 +211,14 @@ async def test_a_pause_that_was_withdrawn_before_the_run_is_handed_back_holds_no
 ) -> None:
     run, hold = await in_a_long_call(platform, process)
     client = (platform.database, platform.hints, platform.tenant, run)
-    close, about, withdrawn = Recorder.close, threading.Event(), threading.Event()
+    close, about, withdrawn = Journal.append_last, threading.Event(), threading.Event()
 
-    async def closes(recorder: Recorder, *drafts: Any, **more: Any) -> None:
+    async def closes(journal: Journal, *drafts: Any, **more: Any) -> None:
         about.set()
         await asyncio.to_thread(withdrawn.wait, 30)
-        await close(recorder, *drafts, **more)
+        await close(journal, *drafts, **more)
 
-    monkeypatch.setattr(Recorder, "close", closes)
+    monkeypatch.setattr(Journal, "append_last", closes)
     await pause(*client)
     await until_drained(hold, Drain.PAUSE)
     assert await asyncio.to_thread(about.wait, 30)
@@ -249,13 +249,13 @@ async def test_a_cancelled_run_ends_although_its_ending_takes_longer_than_its_ca
     platform: Platform, process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each heartbeat tells of the cancellation again, and none of them strikes the ending."""
-    latest = SliceContext.latest_report
+    latest = ReportWriter.latest
 
-    async def slowly(context: SliceContext) -> Any:
+    async def slowly(reports: ReportWriter) -> Any:
         await asyncio.sleep(1)
-        return await latest(context)
+        return await latest(reports)
 
-    monkeypatch.setattr(SliceContext, "latest_report", slowly)
+    monkeypatch.setattr(ReportWriter, "latest", slowly)
     monkeypatch.setattr(offing_workers.process, "CANCEL_GRACE", 0.2)
     run = (await platform.submit(slow(2, 60_000))).id
     process.check_queue()

@@ -14,6 +14,7 @@ from offing.core.question import Answer, Asking, Question, QuestionKind, Verdict
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
 from offing.core.step import StepDraft, StepKind
 from offing.core.usage import UsageDelta
+from offing.kernel.wait_conditions import Awaited
 from offing.services import rollouts, tasks
 from offing.services.graphs import installed
 from offing.services.questions import answer, asked
@@ -23,7 +24,7 @@ from offing.storage import questions, reports, runs, steps
 from offing.storage.questions import NewQuestion
 from offing.storage.runs import RunRow
 from offing_workers.replay import replayed
-from offing_workers.waiting import Awaited, release
+from offing_workers.waiting import release
 from tests.workers.collecting import Collector, a_task
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.processes import ALL_GRAPHS
@@ -332,14 +333,13 @@ async def test_a_run_with_answers_is_the_same_again_from_its_record(standing: Pl
     assert again.calls == again.recorded
 
 
-async def test_a_record_of_a_graph_that_interrupted_itself_is_not_replayed(standing: Platform) -> None:
+async def test_a_graph_that_interrupted_itself_is_replayed_with_the_answers_that_it_got(standing: Platform) -> None:
     run = await begun(standing, "plain_ask")
     await answer_all(standing, run)
-    with pytest.raises(InvalidInput, match="interrupted itself"):
-        await replayed(standing.database, standing.tenant, run, installed(ALL_GRAPHS))
+    again = await replayed(standing.database, standing.tenant, run, installed(ALL_GRAPHS))
+    assert again.same, again.detail
 
 
-@pytest.mark.parametrize("durability", ["exit", "sync"])
 async def test_a_rollout_waits_for_nobody(
     collector: Collector, platform: Platform, start_worker: StartWorker, durability: str
 ) -> None:

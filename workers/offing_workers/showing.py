@@ -5,11 +5,12 @@ Knows the bus by two methods. Steps of one run stay in order; what a run does is
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol
 from uuid import UUID
 
 from offing.core.step import Step
-from offing_workers.recorder import Viewers
 
 LASTS = 0.25
 """Seconds before a call is worth telling of."""
@@ -19,6 +20,29 @@ MOST = 256
 
 Watched = tuple[UUID, UUID]
 """Tenant and run."""
+
+
+class Viewers(Protocol):
+    """Whoever watches runs live. Never raises."""
+
+    async def steps(self, tenant: UUID, run: UUID, steps: Sequence[Step], /) -> None: ...
+
+    async def doing(self, tenant: UUID, run: UUID, text: str | None, since: datetime | None = None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunSink:
+    """Those who watch one run."""
+
+    viewers: Viewers
+    tenant: UUID
+    run: UUID
+
+    async def steps(self, steps: Sequence[Step], /) -> None:
+        await self.viewers.steps(self.tenant, self.run, steps)
+
+    async def action(self, text: str | None, /) -> None:
+        await self.viewers.doing(self.tenant, self.run, text)
 
 
 class Showing:

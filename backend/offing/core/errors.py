@@ -6,6 +6,7 @@ OffingError
 ├── Conflict          the record is in a state that does not allow this
 ├── Unauthorised      no key, session or right for this
 ├── Fenced            this worker no longer owns the run; nothing it writes counts
+├── AlreadyRecorded   an append whose answer was lost had been committed
 ├── ReplayDiverged    a resumed node asked for other calls than those recorded
 ├── StateTooLarge     a graph keeps content in its state instead of ids
 └── Unavailable       a server we depend on did not answer; trying again can help
@@ -72,6 +73,12 @@ class Fenced(OffingError):
     """Another worker has claimed the run, or it has ended; the slice must end without a further write."""
 
     code = "fenced"
+
+
+class AlreadyRecorded(OffingError):
+    """A call key has a step already: an append whose answer was lost had been committed."""
+
+    code = "already_recorded"
 
 
 class ReplayDiverged(OffingError):

@@ -1,1 +1,1 @@
-"""What a run is executed by, over exchangeable stores."""
+"""How a run calls the world: call keys, the journal, role and tool calls, and replay, over exchangeable stores."""

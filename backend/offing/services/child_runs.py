@@ -16,6 +16,7 @@ from offing.core.model import EngineChoice, parse_engine
 from offing.core.policy import Policy, is_narrower, policy_hash, policy_of
 from offing.core.run import Budget, CancelMode, Fence, RunStatus, Spent, StopReason
 from offing.core.step import CallKey, StepDraft, StepKind, shortened
+from offing.kernel.store import ChildRunsUnavailable, ParentUsage
 from offing.sdk import Graph
 from offing.sdk.children import ChildRequest
 from offing.services.runs import ended_step
@@ -50,30 +51,14 @@ class Family:
     children: tuple[ChildRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Why no children are started."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Had:
-    """What the parent has used by now."""
-
-    spent: Spent
-    used: Mapping[str, int]
-    received: Mapping[str, int]
-
-
 async def make(
     connection: Connection,
     fence: Fence,
     row: RunRow,
     wanted: Sequence[tuple[CallKey, ChildRequest]],
     graphs: Mapping[str, Graph],
-    had: Had,
-) -> list[RunRow] | Refused:
+    had: ParentUsage,
+) -> list[RunRow] | ChildRunsUnavailable:
     """The children of one call, those that a lost claim had made included. Holds the parent's row. Raises Fenced."""
     await child_runs.hold(connection, fence)
     made = await child_runs.of_call(connection, row.id, [key for key, _ in wanted])
@@ -83,7 +68,7 @@ async def make(
     new = [(key, request) for key, request in wanted if key not in made]
     if new:
         planned = await _planned(connection, row, [request for _, request in new], graphs, had)
-        if isinstance(planned, Refused):
+        if isinstance(planned, ChildRunsUnavailable):
             return planned
         depth = await child_runs.depth(connection, row.id) + 1
         for (key, _), child in zip(new, planned, strict=True):
@@ -92,23 +77,29 @@ async def make(
 
 
 async def _planned(
-    connection: Connection, row: RunRow, wanted: Sequence[ChildRequest], graphs: Mapping[str, Graph], had: Had
-) -> list[NewRun] | Refused:
+    connection: Connection, row: RunRow, wanted: Sequence[ChildRequest], graphs: Mapping[str, Graph], had: ParentUsage
+) -> list[NewRun] | ChildRunsUnavailable:
     if await child_runs.depth(connection, row.id) >= DEEPEST:
-        return Refused(f"A run may stand {DEEPEST} levels under the one that a person asked for, and not deeper.")
+        return ChildRunsUnavailable(
+            f"A run may stand {DEEPEST} levels under the one that a person asked for, and not deeper."
+        )
     if await child_runs.count(connection, row.id) + len(wanted) > MOST:
-        return Refused(f"A run may start {MOST} others.")
+        return ChildRunsUnavailable(f"A run may start {MOST} others.")
     if unknown := [r.graph for r in wanted if r.graph not in graphs]:
-        return Refused(f"There is no graph {unknown[0]!r}.")
+        return ChildRunsUnavailable(f"There is no graph {unknown[0]!r}.")
     abroad = await child_runs.uncollected(connection, row.id)
     left = left_of(row.budget, had.spent, abroad)
     if left.turns < len(wanted):
-        return Refused(f"{left.turns} turns are left, which is less than one for each of {len(wanted)} runs.")
+        return ChildRunsUnavailable(
+            f"{left.turns} turns are left, which is less than one for each of {len(wanted)} runs."
+        )
     share, mine = shared(left, len(wanted)), policy_of((await runs.by_id(connection, row.id)).policy) or Policy()
     out = [policy_of(child.policy) or Policy() for child in abroad]
     policies = [narrowed(mine, request.tools, len(wanted), had, out) for request in wanted]
     if unproven := next((found for policy in policies if (found := is_narrower(policy, mine))), None):
-        return Refused(f"Rule {unproven.rule!r} of this run's tool policy cannot be shared: {unproven.problem}")
+        return ChildRunsUnavailable(
+            f"Rule {unproven.rule!r} of this run's tool policy cannot be shared: {unproven.problem}"
+        )
     return [
         _child(row, request, graphs[request.graph], n, share, policy)
         for n, (request, policy) in enumerate(zip(wanted, policies, strict=True))
@@ -150,7 +141,9 @@ def _least(one: Any, other: Any) -> Any:
     return other if one is None else one if other is None else min(one, other)
 
 
-def narrowed(policy: Policy, tools: Sequence[str] | None, among: int, had: Had, abroad: Sequence[Policy]) -> Policy:
+def narrowed(
+    policy: Policy, tools: Sequence[str] | None, among: int, had: ParentUsage, abroad: Sequence[Policy]
+) -> Policy:
     """The parent's policy for one of so many children: rules that grant say less, all others stand as they are.
 
     `tools`: those that may still be granted. None: all of them. `abroad`: policies of children whose calls are not yet
@@ -161,7 +154,7 @@ def narrowed(policy: Policy, tools: Sequence[str] | None, among: int, had: Had, 
     return Policy.model_validate({"rules": [r | _limits(r, among, had, abroad) for r in granted]})
 
 
-def _limits(rule: dict[str, Any], among: int, had: Had, abroad: Sequence[Policy]) -> dict[str, Any]:
+def _limits(rule: dict[str, Any], among: int, had: ParentUsage, abroad: Sequence[Policy]) -> dict[str, Any]:
     """A rule's limits on a run's calls, as shares of what is left of them."""
     tool, left = rule["tool"], dict[str, Any]()
     for limit, done in (("most", had.used), ("most_bytes", had.received)):

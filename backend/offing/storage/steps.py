@@ -11,7 +11,7 @@ import orjson
 from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
-from offing.core.errors import Fenced, OffingError
+from offing.core.errors import AlreadyRecorded, Fenced
 from offing.core.run import Fence
 from offing.core.step import CallKey, Step, StepDraft, StepKind, place_step, shortened
 from offing.core.usage import UsageDelta
@@ -82,12 +82,6 @@ TOOLS_ANSWERED = """
            sum(octet_length((payload->'content')::text))::bigint
       from step where run_id = %s and kind = 'tool' and payload->>'status' = 'ok' group by 1
 """
-
-
-class AlreadyRecorded(OffingError):
-    """A step stands under this call key already: an append whose answer was lost had been committed."""
-
-    code = "already_recorded"
 
 
 async def append(

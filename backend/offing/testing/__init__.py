@@ -6,11 +6,11 @@ schemas and the policy of tools, budgets, checkpoints of plain data, and the che
 
 from offing.core.question import Answer
 from offing.testing.clock import VirtualClock
-from offing.testing.context import Lost
 from offing.testing.faults import Differs, survives
 from offing.testing.recorded import Diverged, Recording, replayed
 from offing.testing.rehearsal import Rehearsal, rehearse
 from offing.testing.scene import OutOfAnswers, Scene
+from offing.testing.stage import Lost
 
 __all__ = [
     "Answer",

@@ -1,34 +1,33 @@
 """A stored run replayed in a test: every call is answered from its record, and the graph must ask for the same.
 
-The only home of the recording's form. What time, money or a person decided is not on record; at which look such a stop
-showed is found by trying.
+The form of the recording's file is here; the replay is the platform's own.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid5
 
 import orjson
+from langgraph.checkpoint.memory import InMemorySaver
 
-from offing.core.run import Budget, StopReason, exhausted
+from offing.core.evidence import EvidenceBook
+from offing.core.provenance import label_in
+from offing.core.run import Budget
 from offing.core.step import CallKey, Step, StepKind
 from offing.core.tool import Span
-from offing.sdk import Graph, Role, ToolCall
-from offing.testing.context import RehearsedContext
-from offing.testing.rehearsal import Rehearsal, finished, worked
-from offing.testing.scene import Scene
-from offing.testing.stage import Stage
+from offing.kernel import replay
+from offing.sdk import Graph, RunView
+from offing.services.graphs import Catalogue
+from offing.services.tool_rules import starting_policy
+from offing.testing.documents import NAMES
+from offing.testing.rehearsal import Rehearsal
+from offing.tools import registry
 
 FORMAT = "offing-recording/1"
-LOOKS = 8
-"""How many looks back from a difference are tried for a stop that is not on record."""
-
-
-class Diverged(AssertionError):
-    """The graph did something else than what is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,110 +59,60 @@ class Recording:
         return cls(data["question"], steps, Budget(**budget), earlier, data["seed"], data["reason"])
 
 
+class Diverged(AssertionError):
+    """The graph did something else than what is recorded."""
+
+
 async def replayed(graph: Graph, recording: Recording) -> Rehearsal:
     """Replay a recording. Raises Diverged with the first difference."""
-    looks = _Looks()
-    try:
-        return await _attempt(graph, recording, looks)
-    except Diverged as first:
-        if recording.reason in (StopReason.ANSWERED, StopReason.NOTHING_FOUND, StopReason.TURN_LIMIT):
-            raise
-        for look in range(looks.count - 1, max(-1, looks.count - 1 - LOOKS), -1):
-            try:
-                return await _attempt(graph, recording, _Looks(look))
-            except Diverged:
-                continue
-        raise first from None
+    texts = _passages(recording.steps)
+    own = Catalogue([graph])[graph.name]
+    tools = tuple(tool for tool in own.tools if not isinstance(tool, str))
+    result = await replay.replay(
+        graph,
+        replay.Recording(
+            run=_run(recording),
+            steps=recording.steps,
+            stop_reason=recording.reason,
+            policy=starting_policy(own),
+            tools=registry(own=tools),
+        ),
+        lambda span: texts.get(span, ""),
+        None,
+        InMemorySaver,
+    )
+    if not result.same:
+        raise Diverged(result.detail)
+    return Rehearsal(
+        report=result.report,
+        steps=recording.steps,
+        state=result.values,
+        executed=(),
+        evidence=_book(recording.steps).latest(10_000),
+        spent=result.spent,
+        moments=0,
+        losses=0,
+        lost_in=None,
+        checkpoint_sizes=(),
+    )
 
 
-@dataclass
-class _Looks:
-    """How often the graph asked whether to stop. `stop_at`: the look from which it is told to. None: never."""
-
-    stop_at: int | None = None
-    count: int = 0
-
-
-async def _attempt(graph: Graph, recording: Recording, looks: _Looks) -> Rehearsal:
+def _run(recording: Recording) -> RunView:
     r = recording
-    stage = Stage(graph, Scene(r.question, budget=r.budget, earlier=r.earlier, seed=r.seed))
-    context = ReplayingContext(stage, r, looks)
-    state = await worked(stage, context, begun=False)
-    context.finish()
-    return finished(stage, state)
+    return RunView(uuid5(NAMES, r.question), r.question, r.earlier, r.budget, r.seed)
 
 
-class ReplayingContext(RehearsedContext):
-    """Answers from a record; nothing is executed."""
+def _book(steps: Sequence[Step]) -> EvidenceBook:
+    book = EvidenceBook()
+    for step in steps:
+        if step.kind is StepKind.TOOL:
+            book.add(step.payload["content"], label_in(step.payload))
+    return book
 
-    def __init__(self, stage: Stage, recording: Recording, looks: _Looks) -> None:
-        keyed = {step.key: step for step in recording.steps if step.key is not None}
-        super().__init__(stage, keyed)
-        self._recording, self._looks = recording, looks
-        self._first = min((key.superstep for key in keyed), default=0)
-        self._shift: int | None = None
-        stage.text_of = self._text_of
 
-    def stop(self) -> StopReason | None:
-        look, self._looks.count = self._looks.count, self._looks.count + 1
-        if self._looks.stop_at is not None and look >= self._looks.stop_at:
-            return StopReason(self._recording.reason)
-        budget = replace(self.run.budget, tokens=None, usd=None, seconds=None)
-        return exhausted(replace(self.spent, turns=self.spent.turns - 1), budget)
-
-    async def call(self, role: Role[Any, Any], given: Any, *, turn: int = 0, fracture: Any = None) -> Any:
-        self._expect("role", role.name)
-        return await super().call(role, given, turn=turn, fracture=fracture)
-
-    async def use(self, call: ToolCall, *, turn: int = 0) -> Any:
-        self._expect("tool", call.tool)
-        result = await super().use(call, turn=turn)
-        now = orjson.loads(orjson.dumps(call.args, default=str))
-        if now != result.args:
-            raise Diverged(f"step {result.seq}: {call.tool} was called with {result.args}, and now with {now}")
-        return result
-
-    def finish(self) -> None:
-        """The graph has ended: nothing may be left of the record."""
-        self.settle()
-        if self._journal:
-            left = min(self._journal.values(), key=lambda step: step.seq)
-            raise Diverged(f"the graph ended, and the record goes on with step {left.seq}: {left.kind} {left.title!r}")
-
-    def _expect(self, what: str, name: str) -> None:
-        self._wanted = what, name
-
-    def _key(self) -> CallKey:
-        key = super()._key()
-        if self._shift is None:
-            self._shift = self._first - key.superstep
-        return replace(key, superstep=key.superstep + self._shift)
-
-    def _recorded(self, key: CallKey, expected: frozenset[str]) -> Step | None:
-        step = self._journal.get(key)
-        what, name = getattr(self, "_wanted", ("", ""))
-        self._wanted = "", ""
-        if step is None:
-            raise Diverged(f"the graph asks for {name or ' or '.join(sorted(expected))} at {key}; nothing is recorded")
-        if step.kind not in expected:
-            raise Diverged(f"step {step.seq}: recorded {step.kind} {step.title!r}, and the graph asks for {name}")
-        if what and step.payload.get(what) != name:
-            raise Diverged(f"step {step.seq}: {what} {step.payload.get(what)!r} is recorded, and now it is {name!r}")
-        del self._journal[key]
-        self._show(step)
-        return step
-
-    def _show(self, step: Step) -> None:
-        """What the run had seen by then."""
-        shown = {s.seq for s in self._stage.steps}
-        new = [s for s in self._recording.steps if s.seq <= step.seq and s.seq not in shown and self._may_show(s, step)]
-        self._stage.steps = sorted([*self._stage.steps, *new], key=lambda s: s.seq)
-
-    def _may_show(self, other: Step, step: Step) -> bool:
-        return other.key is None or other is step
-
-    def _text_of(self, span: Span) -> str:
-        return next((e.text for e in self._stage.book().all().values() if e.span == span), "")
+def _passages(steps: Sequence[Step]) -> Mapping[Span, str]:
+    """What the run retrieved: the only texts that a recording has."""
+    return {piece.span: piece.text for piece in _book(steps).all().values()}
 
 
 def _step(data: Mapping[str, Any]) -> Step:

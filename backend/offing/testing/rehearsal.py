@@ -1,19 +1,21 @@
 """Running a graph to its end in this process, and what came of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 from offing.core.report import Evidence, Report
 from offing.core.run import Spent
 from offing.core.step import Step, StepKind
+from offing.kernel.ending import closing_report, own_answer, reason_without_report
+from offing.kernel.execution import Execution, execute
+from offing.kernel.opening import OpenRun
+from offing.kernel.store import Entry, ReportRecord
+from offing.kernel.wait_conditions import awaited
 from offing.sdk import Graph, ToolResult, result_of
-from offing.testing.context import RehearsedContext
 from offing.testing.given import Given
 from offing.testing.scene import Scene
 from offing.testing.stage import Executed, Lost, Stage
-
-MOST_SUPERSTEPS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,14 @@ async def rehearse(graph: Graph, question: str, *, lose_at: int | None = None, *
 
 def finished(stage: Stage, state: Mapping[str, Any]) -> Rehearsal:
     """What came of a run."""
+    reports = [one.record.report for one in stage.store.stored if isinstance(one.record, ReportRecord)]
     return Rehearsal(
-        stage.report,
+        reports[-1] if reports else None,
         tuple(stage.steps),
         state,
         tuple(stage.executed),
         stage.book().latest(10_000),
-        replace(stage.spent, seconds=stage.clock.seconds),
+        replace(stage.store.spent, seconds=stage.clock.seconds),
         stage.moments,
         stage.losses,
         stage.lost_in,
@@ -70,24 +73,38 @@ def finished(stage: Stage, state: Mapping[str, Any]) -> Rehearsal:
     )
 
 
-async def _ended(stage: Stage) -> dict[str, Any]:
-    """The state at the end; a lost worker is followed by another."""
+async def _ended(stage: Stage) -> Mapping[str, Any]:
+    """The state at the end. A lost worker is followed by another, and so is one that waited for a person."""
     position, begun = None, False
     while True:
-        context = RehearsedContext(stage, stage.journal(position))
+        run = stage.open(position)
         try:
-            state = await worked(stage, context, begun)
-            context.settle()
-            return state
+            ended = await worked(stage, run, begun)
         except Lost:
             position = stage.saver.lose()
             begun = position is not None
+            continue
+        if not ended.raised:
+            return ended.values
+        stage.respond(awaited(ended.raised).questions)
+        position, begun = stage.saver.release(), True
 
 
-async def worked(stage: Stage, context: RehearsedContext, begun: bool) -> dict[str, Any]:
-    """One worker's hold. `begun`: there is a checkpoint to go on from. Raises Lost."""
-    compiled: Any = stage.graph.build().compile(checkpointer=stage.saver)
-    config = {"configurable": {"thread_id": "run"}, "recursion_limit": MOST_SUPERSTEPS}
+async def worked(stage: Stage, run: OpenRun, begun: bool) -> Execution:
+    """One worker's claim. `begun`: there is a checkpoint to go on from. Raises Lost."""
     given = None if begun else stage.graph.start(stage.run)
-    state = await compiled.ainvoke(given, config, context=context, durability="sync")
-    return cast(dict[str, Any], state)
+    ended = await execute(stage.graph, run, stage.saver, given, thread="run", read_values=True, durability="sync")
+    run.parts.journal.end_calls()
+    await run.parts.journal.append_last(*await _last_words(stage, run, ended), hook=_nothing_more)
+    return ended
+
+
+async def _last_words(stage: Stage, run: OpenRun, ended: Execution) -> list[Entry]:
+    """The report of a graph that delivers none itself."""
+    if ended.raised or await run.parts.reports.latest() is not None:
+        return []
+    own = await own_answer(stage.graph, run, ended)
+    return [] if own is None else [await closing_report(stage.graph, run, own, reason_without_report(own))]
+
+
+async def _nothing_more(_: object, __: Sequence[Step]) -> None: ...

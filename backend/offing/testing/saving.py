@@ -94,6 +94,11 @@ class MemorySaver(BaseCheckpointSaver[str]):
         self._kept |= self._due
         self._due.clear()
 
+    def release(self) -> int | None:
+        """The worker lets go: everything is kept. The superstep to go on after; None: from the beginning."""
+        self._kept |= self._latest
+        return self.lose()
+
     def lose(self) -> int | None:
         """The worker is gone: go back to what was kept. The superstep to go on after; None: from the beginning."""
         self._latest, self._due = dict(self._kept), {}

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineFailure, Unusable
 from offing.core.policy import Policy
-from offing.core.question import Answer, Asking, check_answer, check_asking
+from offing.core.question import Answer, Asking, QuestionKind, check_answer, check_asking
 from offing.core.run import Budget
 from offing.models.structured import parse_output
 from offing.sdk import Role, Seat
@@ -72,6 +72,8 @@ class Scene:
 
     def reply(self, asking: Asking) -> Answer:
         """A person's answer. Raises InvalidInput for one that a person could not give."""
+        if asking.kind is QuestionKind.TOOL and asking.prompt not in self.replies:
+            return Answer(approved=self.approves)
         reply = self.replies.get(asking.prompt, asking.default)
         if reply is None:
             raise OutOfAnswers(f"Nobody answers {asking.prompt!r}: give the test a reply, or the question a default.")

@@ -1,30 +1,37 @@
-"""What of a rehearsed run outlives its workers: steps, checkpoints, effects that were declared, and what was executed.
+"""What of a rehearsed run outlives its workers: its store, its checkpoints, and what was executed.
 
-The only home of the moments at which a worker can be lost. Knows no graph's nodes.
+Here are the moments at which a worker can be lost: before and after each write, and after each declared side effect.
 """
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid5
 
-import orjson
-
 from offing.core.evidence import EvidenceBook
+from offing.core.model import Answer, EngineChoice, EngineFailure
 from offing.core.policy import Policy
-from offing.core.report import Report
-from offing.core.run import Spent
+from offing.core.provenance import label_in
+from offing.core.run import StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
-from offing.core.tool import Span
+from offing.core.tool import Effect, ToolOutput, ToolSpec
+from offing.core.usage import UsageDelta
+from offing.kernel.memory_store import MemoryRunStore
+from offing.kernel.opening import OpenRun, RunSetup, open_run
+from offing.kernel.recorded_calls import CallsSinceCheckpoint
+from offing.kernel.store import Entry, Hook
+from offing.models.engine import RoleRequest
 from offing.sdk import Graph, RunView
+from offing.sdk.tool import ToolFailed
 from offing.services.graphs import Catalogue
 from offing.services.tool_rules import starting_policy
+from offing.storage.migrate import LOCAL_TENANT
 from offing.testing.clock import VirtualClock
 from offing.testing.documents import NAMES, Documents
 from offing.testing.saving import MemorySaver
 from offing.testing.scene import Scene
 from offing.tools import Tool, registry
+from offing.tools.tool import ToolScope
 
 
 class Lost(BaseException):
@@ -39,6 +46,7 @@ class Executed:
     given: Any
     key: CallKey
     turn: int
+    """Of a role call. 0: outside the loop, or a tool call."""
 
 
 class Stage:
@@ -52,72 +60,176 @@ class Stage:
         self.documents, self.clock = Documents(scene.documents), VirtualClock(dict(scene.takes))
         self.policy: Policy = scene.policy or starting_policy(self.graph)
         own = tuple(tool for tool in self.graph.tools if not isinstance(tool, str))
-        self.tools: dict[str, Tool] = {tool.spec.name: tool for tool in registry(own=own)}
+        self.tools = tuple(_Rehearsed(self, tool) for tool in registry(own=own))
         self.saver = MemorySaver(graph.turn_key)
-        self.text_of: Callable[[Span], str] = self.documents.text_of
-        self.steps: list[Step] = []
+        self.store = _Store(self)
         self.executed: list[Executed] = []
-        self.intents: set[CallKey] = set()
-        self.spent = Spent()
-        self.report: Report | None = None
         self.moments, self.losses, self._gone = 0, 0, False
         self.lost_in: Executed | None = None
+
+    @property
+    def steps(self) -> list[Step]:
+        return self.store.steps
+
+    def open(self, after: int | None) -> OpenRun:
+        """Let a worker take the run. `after`: the superstep that it continues behind. None: from the beginning."""
+        self._gone, first = False, not self.store.stored
+        behind = -2 if after is None else after
+        recorded = {s.key: s for s in self.steps if s.key is not None and s.key.superstep > behind}
+        setup = RunSetup(
+            run=self.run,
+            graph=self.graph,
+            recorded=CallsSinceCheckpoint(recorded),
+            last_seq=len(self.steps),
+            fence=1,
+            scope=ToolScope(LOCAL_TENANT, self.run.id, "", self.documents),
+            tools=self.tools,
+            policy=self.policy,
+            spent=self.store.spent,
+            fresh=first,
+            used=self._used(),
+        )
+        clock = self.clock
+        return open_run(setup, self.store, _Engines(self), _Controls(self), _Nobody(), lambda: clock.seconds)
 
     def check_worker(self) -> None:
         """Raises Lost where the worker is gone: what ran beside the branch that was lost does nothing more."""
         if self._gone:
             raise Lost("The worker is gone.")
 
-    def moment(self) -> None:
-        """A worker may be lost here. Raises Lost where it is."""
+    def moment(self, doing: Executed | None = None) -> None:
+        """A worker may be lost here. Raises Lost where it is. `doing`: what had been begun and not executed."""
         self.check_worker()
         nth, self.moments = self.moments, self.moments + 1
         if nth == self._lose_at:
             self._gone = True
             self.losses += 1
-            self.lost_in = self.executed[-1] if self.executed else None
+            self.lost_in = doing or (self.executed[-1] if self.executed else None)
             raise Lost(f"The worker was lost at moment {nth}.")
 
-    def append(self, drafts: Sequence[StepDraft]) -> list[Step]:
-        """Record steps, with the checkpoint that is due. Raises Lost where the worker is gone."""
+    def note(self, name: str, given: Any, key: CallKey, turn: int = 0) -> float:
+        """Note that something is really executed, and let its time pass; the seconds that it takes."""
         self.check_worker()
-        new = [self._placed(draft) for draft in drafts]
-        self.saver.save()
-        return new
-
-    def journal(self, superstep: int | None) -> dict[CallKey, Step]:
-        """What was recorded after a superstep, for the next worker. None: everything."""
-        self._gone = False
-        after = -2 if superstep is None else superstep
-        return {s.key: s for s in self.steps if s.key is not None and s.key.superstep > after}
-
-    def used(self) -> Counter[str]:
-        """Calls of each tool that were recorded."""
-        return Counter(step.payload["tool"] for step in self.steps if step.kind is StepKind.TOOL)
-
-    def book(self) -> EvidenceBook:
-        book = EvidenceBook()
-        for step in self.steps:
-            if step.kind is StepKind.TOOL:
-                book.add(step.payload["content"])
-        return book
+        self.executed.append(Executed(name, given, key, turn))
+        return self.clock.pass_for(name)
 
     def asked(self, role: str) -> int:
         """Calls of a role that were recorded."""
         return sum(step.payload.get("role") == role for step in self.steps)
 
-    def count(self, **changes: Any) -> None:
-        self.spent = replace(self.spent, **changes)
+    def book(self) -> EvidenceBook:
+        book = EvidenceBook()
+        for step in self.steps:
+            if step.kind is StepKind.TOOL:
+                book.add(step.payload["content"], label_in(step.payload))
+        return book
 
-    def _placed(self, draft: StepDraft) -> Step:
-        if words := self.scene.people.get(len(self.steps)):
-            self._place(StepDraft(StepKind.HUMAN, words, {"text": words}))
-        return self._place(draft)
+    def respond(self, numbers: Sequence[int]) -> None:
+        """Let a person answer what the run waits for. Raises OutOfAnswers for a request that nobody answers."""
+        for number in numbers:
+            if (request := self.store.requests[number]).answer is None:
+                self.store.respond(number, self.scene.reply(request.asking))
 
-    def _place(self, draft: StepDraft) -> Step:
-        d, seq = draft, len(self.steps) + 1
-        payload = orjson.loads(orjson.dumps(d.payload, default=str, option=orjson.OPT_SORT_KEYS))
-        label, at = d.label or d.kind, self.clock.now
-        step = Step(seq, d.kind, d.title, payload, label, d.detail, d.ok, d.ms, d.tokens, d.turn, at, 1, d.key)
-        self.steps.append(step)
-        return step
+    def _used(self) -> Mapping[str, int]:
+        used: dict[str, int] = {}
+        for step in self.steps:
+            if step.kind is StepKind.TOOL and step.payload["rule"] and step.payload["status"] != "denied":
+                ran = (step.payload.get("instead") or step.payload)["tool"]
+                used[ran] = used.get(ran, 0) + 1
+        return used
+
+
+@dataclass(frozen=True)
+class _Controls:
+    """What the scene's person wants."""
+
+    stage: Stage
+
+    def forced_stop(self) -> StopReason | None:
+        after = self.stage.scene.write_after
+        return StopReason.ASKED_TO_WRITE if after is not None and len(self.stage.steps) >= after else None
+
+    def turn_begun(self) -> None: ...
+
+
+class _Nobody:
+    """Watches nothing."""
+
+    async def steps(self, steps: Sequence[Step], /) -> None: ...
+
+    async def action(self, text: str | None, /) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Engines:
+    """Answers roles by the scene."""
+
+    stage: Stage
+
+    def choice(self, role: str) -> EngineChoice:
+        scene = self.stage.scene
+        form = scene.forms.get(role, "")
+        if role in scene.answers:
+            return EngineChoice(engine="scripted", form=form)
+        if role in scene.rules:
+            return EngineChoice(engine="rules", model=scene.rules[role], form=form)
+        return EngineChoice(form=form)
+
+    async def answer(self, request: RoleRequest) -> Answer | EngineFailure:
+        stage, role = self.stage, request.role
+        stage.note(role.name, request.given, _key_in(request.place, "/"), request.turn)
+        said = stage.scene.answer(role, request.given, stage.asked(role.name), request.turn)
+        return said if isinstance(said, EngineFailure) else Answer(output=said)
+
+
+@dataclass(frozen=True)
+class _Rehearsed:
+    """A tool that takes its time on the virtual clock, and fails where the scene says so."""
+
+    stage: Stage
+    tool: Tool
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self.tool.spec
+
+    async def __call__(self, args: Any, scope: ToolScope) -> ToolOutput:
+        name = self.spec.name
+        key = _key_in(scope.idempotency_key.partition(":")[2], ":")
+        seconds = self.stage.note(name, args.model_dump(mode="json"), key)
+        if words := self.stage.scene.failing_tools.get(name):
+            raise ToolFailed(words)
+        if seconds > self.spec.timeout_seconds:
+            raise TimeoutError
+        return await self.tool(args, scope)
+
+
+class _Store(MemoryRunStore):
+    """The run's store. A worker may be lost before and after each write."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage.documents.text_of, lambda: stage.clock.now)
+        self.stage = stage
+
+    async def write(self, entries: Sequence[Entry], usage: UsageDelta, hook: Hook | None = None) -> list[Step]:
+        """With the checkpoints that are due, and behind what people have written by then."""
+        self.stage.moment()
+        if words := self.stage.scene.people.get(len(self.stored)):
+            self.place(StepDraft(StepKind.HUMAN, words, {"text": words}))
+        new = await super().write(entries, usage, hook)
+        self.stage.saver.save()
+        self.stage.moment()
+        return new
+
+    async def declare_intent(self, key: CallKey, tool: str, args: Mapping[str, Any], effect: Effect) -> bool:
+        self.stage.check_worker()
+        fresh = await super().declare_intent(key, tool, args, effect)
+        self.stage.moment(Executed(tool, args, key, 0))
+        return fresh
+
+
+def _key_in(text: str, mark: str) -> CallKey:
+    """The call key in a text of superstep, path and ordinal with marks between them."""
+    superstep, _, rest = text.partition(mark)
+    path, _, ordinal = rest.rpartition(mark)
+    return CallKey(int(superstep), path, int(ordinal))

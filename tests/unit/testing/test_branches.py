@@ -176,14 +176,14 @@ async def test_what_is_asked_after_the_branches_is_compared_as_well() -> None:
 
 
 async def test_nothing_is_done_beside_a_branch_whose_worker_was_lost() -> None:
-    """Each loss costs at most the call that was being made: the others were not begun, or are on record."""
+    """Each loss costs at most the call that each branch was making: others were not begun, or are on record."""
     from offing.testing import rehearse
 
     graph = branching(search)
     whole = await rehearse(graph, "When were the towers lit?", documents=PAGES)
     for moment in range(whole.moments):
         lost = await rehearse(graph, "When were the towers lit?", documents=PAGES, lose_at=moment)
-        assert len(lost.executed) - len(whole.executed) in (0, 1)
+        assert 0 <= len(lost.executed) - len(whole.executed) <= 3
 
 
 async def test_a_key_that_nodes_hand_to_one_another_beside_the_state_is_one_that_a_run_must_begin_with() -> None:

@@ -183,10 +183,13 @@ async def test_a_tool_with_an_effect_is_used_only_when_a_person_allows_it() -> N
 async def test_an_effect_that_must_happen_once_does_not_happen_again_after_any_loss() -> None:
     graph = acting(ToolCall("launch", {"n": 1}))
     whole = await rehearse(graph, "Launch", approves=True)
+    counts: list[int] = []
     for moment in range(whole.moments):
         launched.clear()
         await rehearse(graph, "Launch", approves=True, lose_at=moment)
-        assert len(launched) == 1
+        counts.append(len(launched))
+    assert max(counts) == 1
+    assert counts.count(0) == 1  # lost between the declaration and the effect, which is then not known and not repeated
     await survives(graph, "Launch", approves=True)
 
 

@@ -1,4 +1,4 @@
-"""Where each turn of a claim stands among its run's segments, and from which tokens a role goes on.
+"""The position of each role call among its run's segments, and the tokens from which a role continues.
 
 Decided here before anything is written, so that it does not matter when that happens. What earlier claims left is read
 back once, when it is first needed.
@@ -7,36 +7,34 @@ back once, when it is first needed.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from uuid import UUID
 
 from offing.core.model import Answer, Message, Sampled
 from offing.core.role_call import SegmentPosition
 from offing.core.trajectory import Fracture, Tail, goes_on, text_goes_on
-from offing.storage import segments
-from offing.storage.pool import Database
+from offing.kernel.store import SegmentStore
 
 
-class Placing:
-    """One claim's. `fresh`: the run's first claim, so there is nothing to read back."""
+class SegmentTracker:
+    """One claim's. `fresh`: the store has nothing to read back."""
 
-    def __init__(self, database: Database, tenant: UUID, run: UUID, *, fresh: bool) -> None:
-        self._database, self._tenant, self._run, self._known = database, tenant, run, fresh
+    def __init__(self, store: SegmentStore, *, fresh: bool) -> None:
+        self._store, self._known = store, fresh
         self._tails: dict[str, Tail] = {}
         self._next = 0
         """Number of the run's next segment."""
         self._reading = asyncio.Lock()
 
-    async def know(self) -> None:
+    async def load(self) -> None:
         """Read what earlier claims left, before anything else is asked of this value."""
         if self._known:
             return
         async with self._reading:
             if not self._known:
-                async with self._database.transaction(self._tenant) as connection:
-                    self._next, self._tails = await segments.tails_of(connection, self._run)
+                self._next, tails = await self._store.segment_tails()
+                self._tails = dict(tails)
                 self._known = True
 
-    def place(self, role: str, answer: Answer, said: Fracture | None) -> SegmentPosition | None:
+    def assign_position(self, role: str, answer: Answer, said: Fracture | None) -> SegmentPosition | None:
         """The place of a role's new turn, which is its latest from now on. None: no text, so no segment.
 
         `said`: what the graph says of its context. Its word goes; without one, the tokens decide, or else the text.
@@ -53,7 +51,7 @@ class Placing:
         self._tails[role] = _tail(place, answer)
         return place
 
-    def aside(self, role: str, sampled: Sampled) -> SegmentPosition:
+    def assign_rejected(self, role: str, sampled: Sampled) -> SegmentPosition:
         """The place of a completion that no role could use: a segment of its own, from which nothing goes on."""
         tail, ids = self._tails.get(role), sampled.trace.prompt_ids
         if tail is None:
@@ -68,7 +66,7 @@ class Placing:
 
     async def recall(self, said: Sequence[Message]) -> tuple[int, ...] | None:
         """Prompt and completion ids of the latest turn of a role, if it was these messages, the last its completion."""
-        await self.know()
+        await self.load()
         *prompt, completion = said
         for tail in self._tails.values():
             if tail.seq == completion.turn and tail.ids is not None:

@@ -1,6 +1,7 @@
-"""Using a tool: validate, decide, declare the effect, execute within its time, and say what came of it.
+"""Validate, decide and execute the tool calls of one claim.
 
-The one place where the tool policy is enforced. Never raises for what a tool or a model did.
+Every tool call of a run goes through here, so the tool policy is enforced in one place. What a tool or a model does
+never raises.
 """
 
 import asyncio
@@ -15,20 +16,19 @@ from pydantic import BaseModel, ValidationError
 from offing.core.errors import InvalidInput, NotFound, Unavailable
 from offing.core.policy import Decision, Policy, PolicyContext, Verdict, decide
 from offing.core.provenance import NOBODY, PLATFORM, Label, observation
-from offing.core.step import CallKey
 from offing.core.tool import Effect, Span, ToolOutput, ToolSpec, ToolStatus
+from offing.kernel.call_key import Call
+from offing.kernel.human_input import Approval, Approver, NobodyToAsk
+from offing.kernel.journal import RETRY_SECONDS, Journal
+from offing.kernel.store import JournalStore
 from offing.sdk import ToolCall
-from offing.storage import intents
-from offing.storage.pool import Database
 from offing.telemetry.redaction import redact_value
 from offing.tools.tool import Tool, ToolFailed, ToolScope
-from offing_workers.approving import Approval, Approver, NobodyToAsk
-from offing_workers.recorder import RETRY_PAUSE, Recorder
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a tool call, before it is a step."""
+class ToolCallOutcome:
+    """The outcome of a tool call, before it is a step."""
 
     status: ToolStatus
     title: str
@@ -45,10 +45,10 @@ class Outcome:
     """Where content and message came from, by the tool that really ran."""
 
 
-class Taint(Protocol):
+class TaintSource(Protocol):
     """What untrusted text has entered the run's context."""
 
-    async def moment(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
+    async def current_taint(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
         """The run as the policy is to see it now."""
         ...
 
@@ -57,21 +57,21 @@ class Taint(Protocol):
         ...
 
 
-class Untouched:
-    """For a run whose taint nobody follows."""
+class NoTaint:
+    """For a run whose taint is not tracked."""
 
-    async def moment(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
+    async def current_taint(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
         return PolicyContext(used=used, received=received)
 
     def note(self, tool: str, status: str, said: Mapping[str, Any], label: Label) -> None:
-        """Nothing is followed."""
+        """Nothing is tracked."""
 
 
-class Toolbelt:
-    """The tools of one claim.
+class ToolExecutor:
+    """Executes the tool calls of one claim.
 
     `policy` None: the run has no valid one, and every call is denied. `used` and `received`: calls of each tool that
-    earlier claims made, and bytes that it answered, for limits on them. `taint` None: nobody follows it. `approver`
+    earlier claims made, and bytes that it answered, for limits on them. `taint` None: it is not tracked. `approver`
     None: nobody can be asked.
     """
 
@@ -80,29 +80,30 @@ class Toolbelt:
         tools: Mapping[str, Tool],
         policy: Policy | None,
         scope: ToolScope,
-        database: Database,
-        recorder: Recorder,
+        journal: Journal,
+        store: JournalStore,
         used: Mapping[str, int],
         *,
         received: Mapping[str, int] | None = None,
-        taint: Taint | None = None,
+        taint: TaintSource | None = None,
         approver: Approver | None = None,
     ) -> None:
         self._tools, self.policy, self._scope = tools, policy, scope
-        self.narrowing = asyncio.Lock()
+        self.restricting = asyncio.Lock()
         """Held while the policy is exchanged for a narrower one."""
-        self._database, self._recorder = database, recorder
+        self._journal, self._store = journal, store
         self._used, self._received = Counter[str](used), Counter[str](received or {})
-        self._taint, self._approver = taint or Untouched(), approver or NobodyToAsk()
+        self._taint, self._approver = taint or NoTaint(), approver or NobodyToAsk()
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
+        """Tools that the policy does not forbid outright."""
         offered = self.policy.offered if self.policy else frozenset[str]()
         return tuple(tool.spec for name, tool in self._tools.items() if name in offered)
 
     @property
     def used(self) -> Mapping[str, int]:
-        """Calls of each tool that this run has made, or that runs made which it started."""
+        """Calls of each tool that this run and its child runs have made."""
         return dict(self._used)
 
     @property
@@ -115,19 +116,19 @@ class Toolbelt:
         said = {"content": brought["content"], "message": brought["message"]}
         self._taint.note(name, brought["status"], said, label)
 
-    def adopt(self, brought: Mapping[str, Any]) -> None:
-        """Count what a run that this one started has used of the tools, once that is recorded."""
+    def add_child(self, brought: Mapping[str, Any]) -> None:
+        """Count what a child run has used of the tools, once that is recorded."""
         self._used.update(brought["used"])
         self._received.update(brought["received"])
 
-    async def use(self, call: ToolCall, key: CallKey) -> Outcome:
-        """May leave by an exception of `approver` alone, which suspends the run."""
-        outcome = await self._judged(call, key, stands_in=False)
+    async def use(self, call: ToolCall, under: Call) -> ToolCallOutcome:
+        """Execute a tool call. May leave by an exception of the approver alone, which suspends the run."""
+        outcome = await self._judged(call, under, stands_in=False)
         ran, said = (outcome.instead or call).tool, {"content": outcome.content, "message": outcome.message}
         self._taint.note(ran, outcome.status, said, outcome.label)
         return outcome
 
-    async def _judged(self, call: ToolCall, key: CallKey, *, stands_in: bool) -> Outcome:
+    async def _judged(self, call: ToolCall, under: Call, *, stands_in: bool) -> ToolCallOutcome:
         tool = self._tools.get(call.tool)
         if tool is None:
             return _invalid(call.tool, f"There is no tool {call.tool!r}. Use one of: {', '.join(sorted(self._tools))}.")
@@ -135,67 +136,60 @@ class Toolbelt:
             args = tool.spec.args.model_validate(call.args)
         except ValidationError as error:
             return _invalid(call.tool, _complaint(error))
-        told = args.model_dump(mode="json")
-        moment = await self._taint.moment(self._used, self._received)
-        decision = decide(self.policy, tool.spec, told, replace(moment, stands_in=stands_in))
-        if decision.verdict is Verdict.ASK:
-            decision = await self._asked(tool.spec, told, decision, key)
+        decision = await self._decided(tool.spec, args.model_dump(mode="json"), under, stands_in)
         if decision.verdict is Verdict.REPLACE:
-            return await self._replaced(tool.spec, decision, key)
+            return await self._replaced(tool.spec, decision, under)
         if not decision.allowed:
             return _denied(tool.spec, decision)
-        return await self._started(tool, call, args, key, decision)
+        return await self._started(tool, call, args, under, decision)
 
-    async def _asked(self, spec: ToolSpec, args: dict[str, Any], decision: Decision, key: CallKey) -> Decision:
-        """What a person says to a call that a rule leaves to one."""
-        answer = await self._approver.approve(Approval(spec.name, args, decision.rule, decision.reason), key)
+    async def _decided(self, spec: ToolSpec, args: dict[str, Any], under: Call, stands_in: bool) -> Decision:
+        context = await self._taint.current_taint(self._used, self._received)
+        decision = decide(self.policy, spec, args, replace(context, stands_in=stands_in))
+        if decision.verdict is not Verdict.ASK:
+            return decision
+        answer = await self._approver.approve(Approval(spec.name, args, decision.rule, decision.reason), under)
         if answer.allowed:
             return Decision(Verdict.ALLOW, decision.rule)
-        words = answer.words or "A person was asked and said no."
-        return Decision(Verdict.DENY, decision.rule, words)
+        return Decision(Verdict.DENY, decision.rule, answer.words or "A person was asked and said no.")
 
-    async def _replaced(self, spec: ToolSpec, decision: Decision, key: CallKey) -> Outcome:
+    async def _replaced(self, spec: ToolSpec, decision: Decision, under: Call) -> ToolCallOutcome:
         """A message for a result, or another call, which is judged like any and stands in for this one."""
         if decision.instead is None:
             return _denied(spec, decision)
         instead = ToolCall(decision.instead.tool, decision.instead.args)
-        outcome = await self._judged(instead, key, stands_in=True)
+        outcome = await self._judged(instead, under, stands_in=True)
         rule = f"{decision.rule}; {outcome.rule}" if outcome.rule else decision.rule
         return replace(outcome, rule=rule, instead=outcome.instead or instead)
 
-    async def _started(self, tool: Tool, call: ToolCall, args: BaseModel, key: CallKey, decision: Decision) -> Outcome:
+    async def _started(
+        self, tool: Tool, call: ToolCall, args: BaseModel, under: Call, decision: Decision
+    ) -> ToolCallOutcome:
         self._used[tool.spec.name] += 1
-        if not await self._may_start(tool.spec, call, key):
+        if not await self._may_start(tool.spec, call, under):
             return _unknown(tool.spec)
-        outcome = await self._execute(tool, args, key, decision)
+        outcome = await self._execute(tool, args, under, decision)
         self._received[tool.spec.name] += size_of(outcome.content)
         return outcome
 
-    async def _may_start(self, spec: ToolSpec, call: ToolCall, key: CallKey) -> bool:
-        """Declare an effect. False: it was declared before a loss and must not happen twice."""
+    async def _may_start(self, spec: ToolSpec, call: ToolCall, under: Call) -> bool:
+        """Declare a side effect. `False`: it was declared before a loss and must not happen twice."""
         if spec.effect is Effect.PURE:
             return True
-        fence = self._recorder.fence
-        async with self._database.transaction(fence.tenant) as connection:
-            args = redact_value(call.args)
-            fresh = await intents.declare(connection, fence, key, spec.name, args, spec.effect)
+        fresh = await self._store.declare_intent(under.key, spec.name, redact_value(call.args), spec.effect)
         return fresh or spec.effect is Effect.IDEMPOTENT
 
-    async def _execute(self, tool: Tool, args: BaseModel, key: CallKey, decision: Decision) -> Outcome:
-        self._recorder.check()
-        spec = tool.spec
-        name = f"{self._recorder.fence.run}:{key.superstep}:{key.path}:{key.ordinal}"
+    async def _execute(self, tool: Tool, args: BaseModel, under: Call, decision: Decision) -> ToolCallOutcome:
+        self._journal.check_open()
+        spec, scope = tool.spec, replace(self._scope, idempotency_key=under.idempotency_key(self._scope.run))
         try:
             async with asyncio.timeout(spec.timeout_seconds):
-                output = await _answered(tool, args, replace(self._scope, idempotency_key=name))
+                output = await _answered(tool, args, scope)
         except TimeoutError:
             message = f"{spec.name} did not finish within {spec.timeout_seconds:g} seconds."
-            return Outcome(ToolStatus.TIMEOUT, message, spec.verb, message=message, rule=decision.rule, label=PLATFORM)
+            return _failed(ToolStatus.TIMEOUT, spec, message, decision, PLATFORM)
         except (ToolFailed, InvalidInput, NotFound) as error:
-            label = observation(spec, {})
-            return Outcome(
-                ToolStatus.FAILED, str(error), spec.verb, message=str(error), rule=decision.rule, label=label
-            )
+            return _failed(ToolStatus.FAILED, spec, str(error), decision, observation(spec, {}))
         return _done(spec, output, decision)
 
 
@@ -207,7 +201,7 @@ async def _answered(tool: Tool, args: BaseModel, scope: ToolScope) -> ToolOutput
         except Unavailable:
             if tool.spec.effect is Effect.AT_MOST_ONCE:
                 raise
-            await asyncio.sleep(RETRY_PAUSE)
+            await asyncio.sleep(RETRY_SECONDS)
 
 
 def size_of(content: Mapping[str, Any]) -> int:
@@ -215,8 +209,8 @@ def size_of(content: Mapping[str, Any]) -> int:
     return len(json.dumps(content, ensure_ascii=False).encode()) if content else 0
 
 
-def _done(spec: ToolSpec, output: ToolOutput, decision: Decision) -> Outcome:
-    return Outcome(
+def _done(spec: ToolSpec, output: ToolOutput, decision: Decision) -> ToolCallOutcome:
+    return ToolCallOutcome(
         ToolStatus.OK,
         output.title,
         spec.verb,
@@ -228,20 +222,26 @@ def _done(spec: ToolSpec, output: ToolOutput, decision: Decision) -> Outcome:
     )
 
 
-def _invalid(name: str, message: str) -> Outcome:
-    return Outcome(ToolStatus.INVALID, f"{name or 'tool'}: {message}", "failed", message=message, label=PLATFORM)
+def _failed(status: ToolStatus, spec: ToolSpec, message: str, decision: Decision, label: Label) -> ToolCallOutcome:
+    return ToolCallOutcome(status, message, spec.verb, message=message, rule=decision.rule, label=label)
 
 
-def _denied(spec: ToolSpec, decision: Decision) -> Outcome:
+def _invalid(name: str, message: str) -> ToolCallOutcome:
+    return ToolCallOutcome(
+        ToolStatus.INVALID, f"{name or 'tool'}: {message}", "failed", message=message, label=PLATFORM
+    )
+
+
+def _denied(spec: ToolSpec, decision: Decision) -> ToolCallOutcome:
     message = f"{spec.name} is not allowed: {decision.reason}"
-    return Outcome(ToolStatus.DENIED, message, "failed", message=message, rule=decision.rule, label=PLATFORM)
+    return ToolCallOutcome(ToolStatus.DENIED, message, "failed", message=message, rule=decision.rule, label=PLATFORM)
 
 
-def _unknown(spec: ToolSpec) -> Outcome:
+def _unknown(spec: ToolSpec) -> ToolCallOutcome:
     message = (
         f"A worker was lost while {spec.name} ran; whether it had its effect is not known, and it is not repeated."
     )
-    return Outcome(ToolStatus.UNKNOWN_OUTCOME, message, "failed", message=message, label=PLATFORM)
+    return ToolCallOutcome(ToolStatus.UNKNOWN_OUTCOME, message, "failed", message=message, label=PLATFORM)
 
 
 def _complaint(error: ValidationError) -> str:

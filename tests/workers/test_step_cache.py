@@ -11,11 +11,13 @@ import pytest
 from offing.core.run import Fence
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.usage import UsageDelta
-from offing.storage import steps
+from offing.kernel.step_cache import StepCache
+from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
-from offing_workers.recollection import Recollection
+from offing_workers.saver import FencedSaver
 from tests.storage.builders import TERM, claimed
+from tests.workers.journals import journal_over
 
 
 class Slow(Database):
@@ -63,62 +65,69 @@ async def appended(database: Database, fence: Fence, draft: StepDraft) -> Step:
     return step
 
 
+async def a_cache(slow: Slow, database: Database, fence: Fence, *, last_seq: int, fresh: bool) -> StepCache:
+    async with database.transaction(LOCAL_TENANT) as connection:
+        row = await runs.by_id(connection, fence.run)
+    store = journal_over(slow, row, FencedSaver(slow, fence), fence).store
+    return StepCache(store, last_seq=last_seq, fresh=fresh)
+
+
 async def while_read(
-    database: Database, slow: Slow, draft: StepDraft, read: Callable[[Recollection], Awaitable[Any]]
-) -> tuple[Recollection, Any]:
+    database: Database, slow: Slow, draft: StepDraft, read: Callable[[StepCache], Awaitable[Any]]
+) -> tuple[StepCache, Any]:
     """What a branch reads while another appends. One observation is stored before."""
     fence = (await claimed(database, LOCAL_TENANT)).fence
     known = await appended(database, fence, observation(1))
-    recollection = Recollection(slow, LOCAL_TENANT, fence.run, last_seq=known.seq, fresh=False)
-    reading = asyncio.ensure_future(read(recollection))
+    cache = await a_cache(slow, database, fence, last_seq=known.seq, fresh=False)
+    reading = asyncio.ensure_future(read(cache))
     await slow.read.wait()
-    recollection.note([await appended(database, fence, draft)])
+    cache.add([await appended(database, fence, draft)])
     slow.go_on.set()
-    return recollection, await reading
+    return cache, await reading
 
 
 async def test_what_is_retrieved_while_the_evidence_is_read_back_is_evidence(database: Database, slow: Slow) -> None:
-    recollection, book = await while_read(database, slow, observation(2), Recollection.evidence)
+    cache, book = await while_read(database, slow, observation(2), StepCache.evidence)
     assert [piece.text for piece in book.all().values()] == ["text 1", "text 2"]
-    assert await recollection.evidence() is book
+    assert await cache.evidence() is book
 
 
 async def test_branches_that_ask_for_evidence_at_once_share_one_book(database: Database, slow: Slow) -> None:
     slow.go_on.set()
     fence = (await claimed(database, LOCAL_TENANT)).fence
-    recollection = Recollection(slow, LOCAL_TENANT, fence.run, last_seq=1, fresh=False)
-    one, other = await asyncio.gather(recollection.evidence(), recollection.evidence())
+    cache = await a_cache(slow, database, fence, last_seq=1, fresh=False)
+    one, other = await asyncio.gather(cache.evidence(), cache.evidence())
     assert one is other
 
 
 async def test_evidence_is_numbered_in_the_order_of_its_steps(database: Database, slow: Slow) -> None:
     slow.go_on.set()
     fence = (await claimed(database, LOCAL_TENANT)).fence
-    recollection = Recollection(slow, LOCAL_TENANT, fence.run, last_seq=1, fresh=True)
+    cache = await a_cache(slow, database, fence, last_seq=1, fresh=True)
     for nth in (1, 2, 3):
-        recollection.note([await appended(database, fence, observation(nth))])
-    read_back = Recollection(slow, LOCAL_TENANT, fence.run, last_seq=4, fresh=False)
-    assert (await recollection.evidence()).all() == (await read_back.evidence()).all()
+        cache.add([await appended(database, fence, observation(nth))])
+    read_back = await a_cache(slow, database, fence, last_seq=4, fresh=False)
+    assert (await cache.evidence()).all() == (await read_back.evidence()).all()
     assert list((await read_back.evidence()).all()) == ["E1", "E2", "E3"]
 
 
 async def test_a_step_that_is_noted_while_its_kind_is_read_is_among_the_last(database: Database, slow: Slow) -> None:
-    async def last(recollection: Recollection) -> tuple[Step, ...]:
-        return await recollection.last_of(StepKind.TOOL, 5)
+    async def last(cache: StepCache) -> tuple[Step, ...]:
+        return await cache.last_of(StepKind.TOOL, 5)
 
-    recollection, read = await while_read(database, slow, observation(2), last)
+    cache, read = await while_read(database, slow, observation(2), last)
     assert [step.title for step in read] == ["observation 1", "observation 2"]
-    assert await last(recollection) == read
+    assert await last(cache) == read
 
 
 async def test_a_message_that_comes_while_messages_are_read_is_not_missed(database: Database, slow: Slow) -> None:
     fence = (await claimed(database, LOCAL_TENANT)).fence
-    recollection = Recollection(slow, LOCAL_TENANT, fence.run, last_seq=1, fresh=False)
-    reading = asyncio.ensure_future(recollection.messages(0))
+    cache = await a_cache(slow, database, fence, last_seq=1, fresh=False)
+    reading = asyncio.ensure_future(cache.messages(0))
     await slow.read.wait()
     async with database.transaction(LOCAL_TENANT) as connection:
         message = StepDraft(StepKind.HUMAN, "look closer", {"text": "look closer"})
         await steps.append_unowned(connection, fence.run, [message])
-    recollection.note([await appended(database, fence, observation(1))])  # behind the gap that the message left
+    cache.add([await appended(database, fence, observation(1))])  # behind the gap that the message left
     slow.go_on.set()
     assert [step.title for step in await reading] == ["look closer"]

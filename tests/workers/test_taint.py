@@ -11,12 +11,12 @@ from offing.core.policy.copying import copied
 from offing.core.provenance import observation
 from offing.core.step import Step, StepKind
 from offing.core.tool import ToolSpec
+from offing.kernel.taint import TaintTracker
 from offing.tools.calculate import Calculate
 from offing.tools.fetch_page import FetchPage
 from offing.tools.search_library import SearchLibrary
 from offing.tools.tool import ToolArgs
 from offing.tools.web_search import WebSearch
-from offing_workers.tainting import Tainting
 
 TEXT = "The moon pulls the sea twice a day, and the harbour master keeps the records."
 SEARCHED = {
@@ -36,7 +36,7 @@ class Run:
         self, question: str = "What pulls the sea?", earlier: Sequence[str] = (), recorded: Any = None
     ) -> None:
         self.messages: list[Step] = []
-        self.taint = Tainting((question,), earlier, recorded, self._messages)
+        self.taint = TaintTracker((question,), earlier, recorded, self._messages)
 
     async def _messages(self) -> Sequence[Step]:
         return self.messages
@@ -45,7 +45,7 @@ class Run:
         self.taint.note(spec.name, status, {"content": content, "message": message}, observation(spec, content))
 
     async def now(self) -> PolicyContext:
-        return await self.taint.moment({}, {})
+        return await self.taint.current_taint({}, {})
 
     async def fetch(self, url: str) -> Verdict:
         return decide(default_policy(web=True), FetchPage.spec, {"url": url}, await self.now()).verdict

@@ -2,18 +2,14 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, cast
-from uuid import UUID
+from typing import Any
 
 import pytest
 from langchain_core.runnables.config import var_child_runnable_config
 
-from offing.core.run import Fence, Spent
 from offing.core.step import CallKey
-from offing.storage.pool import Database
-from offing_workers.places import NestedGraph, Places
-from offing_workers.recollection import Recollection
-from offing_workers.recorder import Checkpoints, Recorder, Viewers
+from offing.kernel.call_key import CallKeys
+from offing.kernel.call_path import CallPathTracker, NestedGraph
 
 
 def node(step: int, path: str, namespace: str) -> dict[str, Any]:
@@ -36,10 +32,10 @@ def inside(metadata: dict[str, Any]) -> Generator[None]:
 
 async def place(task: str, *, numbered: str = "") -> tuple[int, str]:
     """Of a node `work` in a subgraph of the node `inner`, whose task has this id."""
-    places, outer = Places(), f"inner:{task}"
-    await places.on_chain_start({}, {}, metadata=node(7, "inner", outer))
+    paths, outer = CallPathTracker(), f"inner:{task}"
+    await paths.on_chain_start({}, {}, metadata=node(7, "inner", outer))
     with inside(node(2, "work", f"{outer}{numbered}|work:{task}9")):
-        return places.here()
+        return paths.current()
 
 
 async def test_a_place_in_a_subgraph_has_the_callers_superstep_and_no_id() -> None:
@@ -52,31 +48,13 @@ async def test_two_subgraphs_that_one_node_called_are_told_apart() -> None:
 
 async def test_a_subgraph_whose_caller_was_not_seen_has_no_place() -> None:
     with inside(node(2, "work", "inner:aaa|work:bbb")), pytest.raises(NestedGraph, match="pass the node's config"):
-        Places().here()
-
-
-def a_pen(*, by_content: bool) -> Recorder:
-    """One that writes nothing."""
-    nothing: Any = None
-    fence = Fence(UUID(int=1), UUID(int=2), 1, UUID(int=3))
-    return Recorder(
-        cast(Database, nothing),
-        cast(Viewers, nothing),
-        fence,
-        term=1,
-        journal={},
-        spent=Spent(),
-        recollection=Recollection(cast(Database, nothing), fence.tenant, fence.run, last_seq=0, fresh=True),
-        checkpoints=cast(Checkpoints, nothing),
-        monotonic=lambda: 0.0,
-        by_content=by_content,
-    )
+        CallPathTracker().current()
 
 
 def keys(*asked: str, by_content: bool) -> dict[str, CallKey]:
-    pen = a_pen(by_content=by_content)
+    made = CallKeys(CallPathTracker(), by_content=by_content)
     with inside(node(3, "tools", "tools:aaa")):
-        return {one: pen.next_key("search", {"query": one, "limit": 8}) for one in asked}
+        return {one: made.next("search", {"query": one, "limit": 8}).key for one in asked}
 
 
 def test_calls_side_by_side_have_the_same_keys_whichever_is_first() -> None:
@@ -85,7 +63,7 @@ def test_calls_side_by_side_have_the_same_keys_whichever_is_first() -> None:
 
 
 def test_the_order_of_a_mappings_keys_is_no_part_of_what_is_asked() -> None:
-    pen = a_pen(by_content=True)
+    made = CallKeys(CallPathTracker(), by_content=True)
     with inside(node(3, "tools", "tools:aaa")):
-        one, other = (pen.next_key("add", args) for args in ({"a": 1, "b": 2}, {"b": 2, "a": 1}))
+        one, other = (made.next("add", args).key for args in ({"a": 1, "b": 2}, {"b": 2, "a": 1}))
     assert (one.path, [one.ordinal, other.ordinal]) == (other.path, [0, 1])

@@ -1,26 +1,23 @@
-"""A run's look back at its thread: earlier reports searched by words, and notes. Each look-up is a step.
-
-The only home of how the sentences of earlier reports are ranked.
-"""
+"""Search the earlier reports of the run's thread, and read its notes. Each look-up is a step."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
 from offing.core import provenance
 from offing.core.evidence import EvidenceBook
 from offing.core.provenance import Label, Origin, Trust
-from offing.core.report import Citation, Report
+from offing.core.report import Citation
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolStatus
+from offing.kernel.call_key import CallKeys
+from offing.kernel.journal import Journal
+from offing.kernel.store import Entry, ThreadReport, ThreadSentence, ThreadStore
+from offing.kernel.tool_executor import ToolExecutor
 from offing.library.terms import terms
 from offing.sdk.conversation import CONVERSATION, LONGEST_NOTE, NOTES, Note, Recalled
-from offing.storage import conversation, reports
-from offing.storage.pool import Database
-from offing_workers.recorder import Recorder
-from offing_workers.toolbelt import Toolbelt
 
 MOST_RUNS = 20
 """Earlier runs that are searched, the latest."""
@@ -29,60 +26,49 @@ MOST_NOTES = 50
 LABEL = Label(Origin(provenance.Kind.MEMORY), Trust.UNTRUSTED)
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A sentence of an earlier report with what it quotes."""
-
-    run: UUID
-    question: str
-    text: str
-    citations: tuple[Citation, ...]
+OBSERVATIONS = frozenset({StepKind.TOOL})
 
 
-class Conversing:
+class ThreadSearch:
     """One claim's."""
 
-    def __init__(self, database: Database, recorder: Recorder, toolbelt: Toolbelt, thread: UUID) -> None:
-        self._database, self._recorder, self._toolbelt, self._thread = database, recorder, toolbelt, thread
+    def __init__(self, keys: CallKeys, journal: Journal, executor: ToolExecutor, store: ThreadStore) -> None:
+        self._keys, self._journal, self._executor, self._store = keys, journal, executor, store
 
     async def recalled(self, words: str, most: int, turn: int, book: EvidenceBook) -> tuple[Recalled, ...]:
-        """The sentences of earlier reports that share most with these words."""
+        """Return the sentences of earlier reports that share most with these words."""
         args = {"words": words, "most": most}
-        key = self._recorder.next_key(CONVERSATION, args)
-        step = self._recorder.recorded(key, frozenset({StepKind.TOOL}))
+        call = self._keys.next(CONVERSATION, args)
+        step = self._journal.take(call, OBSERVATIONS)
         if step is None:
-            found = ranked(words, await self._said(), most)
+            self._journal.check_new(call)
+            reports = await self._store.thread_reports(MOST_RUNS)
+            found = ranked(words, [sentence for one in reports for sentence in _sentences(one)], most)
             payload = _payload(CONVERSATION, args, _content(found))
             detail = f"{len(found)} sentences of earlier reports"
-            draft = StepDraft(StepKind.TOOL, words, payload, "recall", detail, turn=turn, key=key)
-            self._toolbelt.expect(CONVERSATION, payload, LABEL)
-            (step,) = await self._recorder.append(draft)
+            draft = StepDraft(StepKind.TOOL, words, payload, "recall", detail, turn=turn, key=call.key)
+            step = await self._append(CONVERSATION, draft, payload)
         return recalled_in(step, book)
 
     async def notes(self) -> tuple[Note, ...]:
-        """What earlier runs of the thread left."""
-        key = self._recorder.next_key(NOTES)
-        step = self._recorder.recorded(key, frozenset({StepKind.TOOL}))
+        """Return the notes that earlier runs of the thread left."""
+        call = self._keys.next(NOTES)
+        step = self._journal.take(call, OBSERVATIONS)
         if step is None:
-            async with self._database.transaction(self._recorder.fence.tenant) as connection:
-                left = await conversation.notes(connection, self._thread, self._recorder.fence.run, MOST_NOTES)
+            self._journal.check_new(call)
+            left = await self._store.thread_notes(MOST_NOTES)
             content = {"notes": [{"key": k, "text": text, "run": str(run)} for k, text, run in left]}
             payload = _payload(NOTES, {}, content)
-            draft = StepDraft(StepKind.TOOL, "Notes of this thread", payload, "recall", f"{len(left)} notes", key=key)
-            self._toolbelt.expect(NOTES, payload, LABEL)
-            (step,) = await self._recorder.append(draft)
+            draft = StepDraft(
+                StepKind.TOOL, "Notes of this thread", payload, "recall", f"{len(left)} notes", key=call.key
+            )
+            step = await self._append(NOTES, draft, payload)
         return notes_in(step)
 
-    async def _said(self) -> list[Said]:
-        """Every sentence of the thread's earlier reports, newest report first."""
-        said: list[Said] = []
-        async with self._database.transaction(self._recorder.fence.tenant) as connection:
-            for run, question in await conversation.earlier(
-                connection, self._thread, self._recorder.fence.run, MOST_RUNS
-            ):
-                if report := await reports.latest(connection, run):
-                    said += _sentences(run, question, report)
-        return said
+    async def _append(self, name: str, draft: StepDraft, payload: dict[str, Any]) -> Step:
+        self._executor.expect(name, payload, LABEL)
+        (step,) = await self._journal.append(Entry(draft))
+        return step
 
 
 def note_draft(key: str, text: str) -> StepDraft:
@@ -91,7 +77,7 @@ def note_draft(key: str, text: str) -> StepDraft:
     return StepDraft(StepKind.NOTE, f"{key}: {kept}", {"remember": key, "text": kept} | LABEL.as_json(), "remember")
 
 
-def ranked(words: str, said: Sequence[Said], most: int) -> list[Said]:
+def ranked(words: str, said: Sequence[ThreadSentence], most: int) -> list[ThreadSentence]:
     """The sentences that hold most of the words, rare ones counting more, the newer first. None of the words: out."""
     asked = set(terms(words))
     held = [asked & set(terms(f"{one.text} {one.question}")) for one in said]
@@ -112,15 +98,17 @@ def notes_in(step: Step) -> tuple[Note, ...]:
     return tuple(Note(n["key"], n["text"], UUID(n["run"])) for n in step.payload["content"]["notes"])
 
 
-def _sentences(run: UUID, question: str, report: Report) -> list[Said]:
-    by_number = {c.number: c for c in report.citations if c.span.artefact != UUID(int=0)}
+def _sentences(earlier: ThreadReport) -> list[ThreadSentence]:
+    by_number = {c.number: c for c in earlier.report.citations if c.span.artefact != UUID(int=0)}
     return [
-        Said(run, question, s.text, tuple(by_number[n] for n in s.citations if n in by_number))
-        for s in report.sentences()
+        ThreadSentence(
+            earlier.run, earlier.question, s.text, tuple(by_number[n] for n in s.citations if n in by_number)
+        )
+        for s in earlier.report.sentences()
     ]
 
 
-def _content(found: Sequence[Said]) -> dict[str, Any]:
+def _content(found: Sequence[ThreadSentence]) -> dict[str, Any]:
     citations = list(dict.fromkeys(c for one in found for c in one.citations))
     sentences = [
         {

@@ -1,8 +1,8 @@
-"""Where in a graph's execution the code that runs now is: the only home of how a call key's place is derived.
+"""Where in a graph's execution the running code is.
 
-The place within the run's own graph is its superstep and the task's path. Within a subgraph it is that of the node that
-called it, with the subgraph's own steps and paths after it; ids, which are others after a loss, are no part of it.
-Knows no step and no journal.
+Within the run's own graph that is the superstep and the path of the task. Within a subgraph it is the call path of the
+node that called it, followed by the subgraph's own steps and paths. LangGraph's task ids differ after a loss, so they
+are no part of it.
 """
 
 from collections.abc import Mapping
@@ -13,25 +13,25 @@ from langgraph.config import get_config
 
 from offing.core.errors import OffingError
 
-Place = tuple[int, str]
+CallPath = tuple[int, str]
 """Superstep of the run's own graph, and path."""
 
 LEVEL, INNER = "|", ">"
 
 
 class NestedGraph(OffingError):
-    """A subgraph that the platform did not see begin tried to reach the run's context."""
+    """A subgraph that the platform did not see begin tried to reach its run."""
 
     code = "nested_graph"
 
 
-class Places(AsyncCallbackHandler):
-    """Remembers for one claim where each node was begun. Only needed by graphs that have graphs within them."""
+class CallPathTracker(AsyncCallbackHandler):
+    """Remembers for one claim where each node began. Only graphs that have graphs within them need it."""
 
     run_inline = True
 
     def __init__(self) -> None:
-        self._at: dict[str, Place] = {}
+        self._at: dict[str, CallPath] = {}
         self.latest = 0
         """The superstep of the run's own graph that began last."""
 
@@ -43,8 +43,8 @@ class Places(AsyncCallbackHandler):
             own = self._at.setdefault(str(namespace), _own(known))
             self.latest = self.latest if LEVEL in str(namespace) else max(self.latest, own[0])
 
-    def here(self) -> Place:
-        """The place of the node that runs now. Raises NestedGraph in a subgraph whose caller was not seen."""
+    def current(self) -> CallPath:
+        """Return the call path of the running node. Raises NestedGraph in a subgraph whose caller was not seen."""
         metadata: dict[str, Any] = get_config().get("metadata") or {}
         step, path = _own(metadata)
         *outer, _ = str(metadata.get("langgraph_checkpoint_ns", "")).split(LEVEL)
@@ -65,5 +65,5 @@ class Places(AsyncCallbackHandler):
         return found
 
 
-def _own(metadata: Mapping[str, Any]) -> Place:
+def _own(metadata: Mapping[str, Any]) -> CallPath:
     return int(metadata["langgraph_step"]), "/".join(map(str, metadata["langgraph_path"]))

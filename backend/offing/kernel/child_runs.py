@@ -1,13 +1,12 @@
-"""A run's children as its nodes ask for them: made once, waited for without a worker, taken up and paid for once.
+"""Child runs as nodes ask for them: created once, waited for without a worker, consumed and charged once.
 
-The only home of how a child's ending becomes a step of its parent. Knows no queue: the ending of the last child
-queues the parent.
+The end of the last child run queues the parent.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from offing.core import provenance
@@ -17,16 +16,13 @@ from offing.core.report import Evidence, Report, Sentence
 from offing.core.run import RunStatus, Spent, StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolStatus
-from offing.sdk import Graph
+from offing.kernel.call_key import Call, CallKeys
+from offing.kernel.journal import Journal
+from offing.kernel.store import ChildRecord, ChildRun, ChildRunStore, ChildRunsUnavailable, Entry, ParentUsage
+from offing.kernel.store import ChildResult as StoredResult
+from offing.kernel.tool_executor import ToolExecutor
+from offing.kernel.wait_conditions import ForRuns, wait
 from offing.sdk.children import CHILD_RUN, ChildRequest, ChildResult, Finding, NoChildren
-from offing.services import child_runs as services
-from offing.services.child_runs import Had, Refused
-from offing.storage import child_runs, reports, steps
-from offing.storage.pool import Connection, Database
-from offing.storage.runs import RunRow
-from offing_workers.recorder import Recorder
-from offing_workers.toolbelt import Toolbelt
-from offing_workers.waiting import ForRuns, wait
 
 PASSAGES = 24
 """Passages that a child brings at most; those that its report cites come first."""
@@ -35,63 +31,49 @@ LABEL = Label(Origin(provenance.Kind.TOOL, CHILD_RUN), Trust.UNTRUSTED)
 """Of what a child wrote: it was made from documents."""
 
 
-class Wakes(Protocol):
-    async def wake(self, run: UUID) -> None: ...
+OBSERVATIONS = frozenset({StepKind.TOOL})
 
 
-class Children:
-    """The children of one claim's run."""
+class ChildRunClient:
+    """The child runs of one claim's run."""
 
-    def __init__(
-        self,
-        database: Database,
-        recorder: Recorder,
-        toolbelt: Toolbelt,
-        wakes: Wakes,
-        row: RunRow,
-        graphs: Mapping[str, Graph],
-    ) -> None:
-        self._database, self._recorder, self._toolbelt, self._wakes = database, recorder, toolbelt, wakes
-        self._row, self._graphs = row, graphs
+    def __init__(self, keys: CallKeys, journal: Journal, executor: ToolExecutor, store: ChildRunStore) -> None:
+        self._keys, self._journal, self._executor, self._store = keys, journal, executor, store
 
     async def results(
         self, requests: Sequence[ChildRequest], turn: int, book: EvidenceBook
     ) -> tuple[ChildResult, ...] | NoChildren:
-        """What these children came to. Leaves the node by an interrupt while one of them has not ended."""
+        """Return the results of these child runs. Leaves the node by an interrupt while one of them has not ended."""
         if not requests:
             return ()
-        asked = [(self._recorder.next_key(CHILD_RUN, asdict(request)), request) for request in requests]
-        recorded = {key: self._recorder.recorded(key, frozenset({StepKind.TOOL})) for key, _ in asked}
+        calls = [self._keys.next(CHILD_RUN, asdict(request)) for request in requests]
+        asked = [(call.key, request) for call, request in zip(calls, requests, strict=True)]
+        recorded = {call.key: self._journal.take(call, OBSERVATIONS) for call in calls}
         known = {key: step for key, step in recorded.items() if step is not None}
         if reason := next((step.payload["refused"] for step in known.values() if "refused" in step.payload), ""):
             return NoChildren(reason)
         if missing := [one for one in asked if one[0] not in known]:
-            made = await self._made(missing)
-            if isinstance(made, Refused):
+            self._check_new(calls, known)
+            made = await self._created(missing)
+            if isinstance(made, ChildRunsUnavailable):
                 return await self._refused(missing[0], made.reason, turn)
-            if unended := tuple(child.id for child in made if not child.terminal):
+            if unended := tuple(child.id for child in made if not child.has_ended):
                 wait(ForRuns(unended))
             for (key, request), child in zip(missing, made, strict=True):
-                known[key] = await self._taken_up(key, request, child, turn)
+                known[key] = await self._consume(key, request, child, turn)
         return tuple(child_result(known[key], book) for key, _ in asked)
 
-    async def _made(self, wanted: Sequence[tuple[CallKey, ChildRequest]]) -> list[RunRow] | Refused:
-        if self._row.kind == "rollout":
-            return Refused("A rollout works alone: what others did would not be its policy's.")
-        if self._row.durability == "exit":
-            return Refused("A run that writes nothing before its end cannot wait for others.")
-        await self._recorder.settle()
-        fence, had = self._recorder.fence, self._had()
-        async with self._database.transaction(fence.tenant) as connection:
-            made = await services.make(connection, fence, self._row, wanted, self._graphs, had)
-        if not isinstance(made, Refused):
-            for child in made:
-                if child.status is RunStatus.QUEUED and child.fence == 0:
-                    await self._wakes.wake(child.id)
-        return made
+    def _check_new(self, calls: Sequence[Call], known: Mapping[CallKey, Step]) -> None:
+        for call in calls:
+            if call.key not in known:
+                self._journal.check_new(call)
 
-    def _had(self) -> Had:
-        return Had(self._recorder.spent, self._toolbelt.used, self._toolbelt.received)
+    async def _created(
+        self, wanted: Sequence[tuple[CallKey, ChildRequest]]
+    ) -> Sequence[ChildRun] | ChildRunsUnavailable:
+        await self._journal.flush()
+        usage = ParentUsage(self._journal.usage.spent, self._executor.used, self._executor.received)
+        return await self._store.create_children(wanted, usage)
 
     async def _refused(self, asked: tuple[CallKey, ChildRequest], reason: str, turn: int) -> NoChildren:
         """On record, so that a node that runs again is refused again."""
@@ -99,33 +81,27 @@ class Children:
         payload = _payload(request, ToolStatus.DENIED, reason) | {"refused": reason} | provenance.PLATFORM.as_json()
         title = f"No child runs: {reason}"
         draft = StepDraft(StepKind.TOOL, title, payload, "child", detail=reason, ok=False, turn=turn, key=key)
-        await self._recorder.append(draft)
+        await self._journal.append(Entry(draft))
         return NoChildren(reason)
 
-    async def _taken_up(self, key: CallKey, request: ChildRequest, child: RunRow, turn: int) -> Step:
-        """Record what an ended child brought, and book what it used, once."""
-        async with self._database.transaction(self._recorder.fence.tenant) as connection:
-            brought = await _brought(connection, request, child)
-
-        async def collected(connection: Connection, _: list[Step]) -> None:
-            await child_runs.collect(connection, self._row.id, child.id)
-
+    async def _consume(self, key: CallKey, request: ChildRequest, child: ChildRun, turn: int) -> Step:
+        """Record what an ended child run brought, and charge what it used, once."""
+        brought = _brought(request, child, await self._store.child_result(child.id))
         count = len(brought["spans"])
         ending = f"{(child.stop_reason or child.status).replace('_', ' ')} · {count} passages"
         ok = child.status is RunStatus.DONE
         draft = StepDraft(StepKind.TOOL, request.question, brought, "child", ending, ok=ok, turn=turn, key=key)
-        self._recorder.adopt(key, child.spent)
-        self._toolbelt.expect(CHILD_RUN, brought, LABEL)
-        (step,) = await self._recorder.append(draft, also=collected)
-        self._toolbelt.adopt(brought)
+        self._journal.usage.add_child(key, child.spent)
+        self._executor.expect(CHILD_RUN, brought, LABEL)
+        (step,) = await self._journal.append(Entry(draft, ChildRecord(child.id)))
+        self._executor.add_child(brought)
         return step
 
 
-async def _brought(connection: Connection, request: ChildRequest, child: RunRow) -> dict[str, Any]:
-    """The payload of the step that records a child: what it found, how it ended and what it used."""
-    report = await reports.latest(connection, child.id)
-    book = EvidenceBook()
-    for step in await steps.last_of_kind(connection, child.id, StepKind.TOOL, 10_000):
+def _brought(request: ChildRequest, child: ChildRun, left: StoredResult) -> dict[str, Any]:
+    """The payload of the step that records a child run: what it found, how it ended and what it used."""
+    report, book = left.report, EvidenceBook()
+    for step in left.observations:
         book.add(step.payload["content"], label_in(step.payload))
     passages = _chosen(report, tuple(book.all().values()))
     content = {
@@ -141,8 +117,8 @@ async def _brought(connection: Connection, request: ChildRequest, child: RunRow)
         "ended": child.status,
         "stop_reason": child.stop_reason or StopReason.CANCELLED,
         "spent": asdict(child.spent) | {"usd": str(child.spent.usd)},
-        "used": await child_runs.tools(connection, child.id, "used"),
-        "received": await child_runs.tools(connection, child.id, "received"),
+        "used": left.used,
+        "received": left.received,
     }
     spans = [{"artefact": str(p.span.artefact), "start": p.span.start, "end": p.span.end} for p in passages]
     said = _payload(request, ToolStatus.OK if done else ToolStatus.FAILED, message)

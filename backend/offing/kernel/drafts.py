@@ -1,19 +1,16 @@
-"""Role calls, tool calls and reports as steps: what of each is on record, and how a timeline puts it.
-
-The only home of these payloads. Pure; knows no journal and no storage.
-"""
+"""Role calls, tool calls and reports as steps: the payload of each, and how a timeline shows it."""
 
 from dataclasses import asdict
 from typing import Any
 
-from offing.core.model import EngineChoice, EngineFailure
+from offing.core.model import Answer, EngineChoice, EngineFailure
 from offing.core.report import Report
 from offing.core.role_call import RejectedCompletion, attempt_as_json
 from offing.core.step import CallKey, StepDraft, StepKind
 from offing.core.tool import ToolStatus
+from offing.kernel.tool_executor import ToolCallOutcome
 from offing.sdk import Role, ToolCall
 from offing.telemetry.redaction import redact_value
-from offing_workers.toolbelt import Outcome
 
 
 def failed(
@@ -44,6 +41,31 @@ def failed(
     )
 
 
+def accepted(role: Role[Any, Any], choice: EngineChoice, answer: Answer, key: CallKey, turn: int, ms: int) -> StepDraft:
+    """A role call with its answer."""
+    output: Any = answer.output
+    headline = role.headline(output)
+    payload = {
+        "role": role.name,
+        "engine": choice.engine,
+        "model": answer.model,
+        "output": output.model_dump(mode="json"),
+        **({"library": choice.library} if choice.library else {}),
+        **({"used": [answer.usage.prompt_tokens, answer.usage.completion_tokens]} if role.native else {}),
+    }
+    return StepDraft(
+        role.kind,
+        headline.title,
+        payload,
+        label=role.label,
+        detail=headline.detail,
+        ms=ms,
+        tokens=answer.usage.tokens,
+        turn=turn,
+        key=key,
+    )
+
+
 def unused(role: Role[Any, Any], choice: EngineChoice, rejection: RejectedCompletion, turn: int) -> StepDraft:
     """What was written is in the turn; tokens and money count with the call's own step."""
     said = {"role": role.name, "engine": choice.engine, "model": choice.model, "attempt": rejection.nth}
@@ -53,7 +75,7 @@ def unused(role: Role[Any, Any], choice: EngineChoice, rejection: RejectedComple
     return StepDraft(StepKind.ATTEMPT, title, payload, label="unusable", ok=False, ms=ms, turn=turn)
 
 
-def used(call: ToolCall, outcome: Outcome, key: CallKey, turn: int, ms: int) -> StepDraft:
+def used(call: ToolCall, outcome: ToolCallOutcome, key: CallKey, turn: int, ms: int) -> StepDraft:
     """A tool call; what looks like a credential in its arguments is left out."""
     payload = {
         "tool": call.tool,
@@ -80,7 +102,7 @@ def used(call: ToolCall, outcome: Outcome, key: CallKey, turn: int, ms: int) -> 
     )
 
 
-def _with_place(outcome: Outcome) -> str:
+def _with_place(outcome: ToolCallOutcome) -> str:
     """What a timeline shows under the title; of an observation from outside, also where it came from."""
     origin = outcome.label.origin
     return " \u00b7 ".join(filter(None, (outcome.detail, f"from {origin.name}" if origin.outside else "")))

@@ -1,9 +1,9 @@
-"""A claim's pen when Postgres commits and the answer is lost, and when branches of a graph append side by side."""
+"""The journal when Postgres commits and the answer is lost, and when branches of a graph append side by side."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -15,18 +15,17 @@ from offing.core.errors import Fenced, Unavailable
 from offing.core.model import Usage
 from offing.core.run import Budget, Fence, RunStatus, Spent, StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
+from offing.kernel.usage import NOTHING
 from offing.models.metering import reserved
 from offing.storage import runs, spend, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Release, RunRow
 from offing_workers.epoch import EpochDatabase
-from offing_workers.meter import OpenReservations, RunMeter
-from offing_workers.recollection import Recollection
-from offing_workers.recorder import NOTHING, Recorder
 from offing_workers.saver import FencedSaver
-from tests.storage.builders import TERM, a_step, claimed
+from tests.storage.builders import a_step, claimed
 from tests.storage.test_checkpoints import a_checkpoint, put
+from tests.workers.journals import AJournal, a_journal, journal_of, meter
 
 LATE = 0.1
 """Seconds after which a late commit is carried out."""
@@ -92,42 +91,23 @@ async def database(app_url: str) -> AsyncIterator[Forgetful]:
         yield database
 
 
-async def a_pen(database: Database, audience: Audience | None = None) -> Recorder:
-    fence = (await claimed(database, LOCAL_TENANT)).fence
-    return pen_of(database, FencedSaver(database, fence, turn_key="turn"), fence, audience)
-
-
-def pen_of(database: Database, saver: FencedSaver, fence: Fence, audience: Audience | None = None) -> Recorder:
-    return Recorder(
-        database,
-        audience or Audience(),
-        fence,
-        term=TERM,
-        journal={},
-        spent=Spent(),
-        recollection=Recollection(database, LOCAL_TENANT, fence.run, last_seq=1, fresh=True),
-        checkpoints=saver,
-        monotonic=time.monotonic,
-    )
-
-
-async def kept(database: Database, pen: Recorder) -> tuple[RunRow, list[Step]]:
+async def kept(database: Database, pen: AJournal) -> tuple[RunRow, list[Step]]:
     async with database.transaction(LOCAL_TENANT) as connection:
         return await runs.by_id(connection, pen.fence.run), await steps.after(connection, pen.fence.run, 1, 1000)
 
 
-async def closed(pen: Recorder) -> None:
+async def closed(pen: AJournal) -> None:
     """The graph stands still, and the slice ends."""
 
-    async def nothing(_: Connection, __: list[Step]) -> None: ...
+    async def nothing(_: Connection, __: Sequence[Step]) -> None: ...
 
-    pen.end_calls()
-    await pen.close(a_step("closing", key=CallKey(9, "node", 9)), also=nothing)
+    pen.journal.end_calls()
+    await pen.append_last(a_step("closing", key=CallKey(9, "node", 9)), hook=nothing)
 
 
 async def test_an_append_whose_answer_was_lost_is_found_and_booked_once(database: Forgetful) -> None:
-    pen = await a_pen(database)
-    pen.book(CallKey(1, "node", 0), 7, Decimal("0.01"))
+    pen = await a_journal(database)
+    pen.charge(CallKey(1, "node", 0), 7, Decimal("0.01"))
     database.forgets = 1
     (step,) = await pen.append(a_step(key=CallKey(1, "node", 0)))
     await pen.append(a_step(key=CallKey(2, "node", 0)))
@@ -138,7 +118,7 @@ async def test_an_append_whose_answer_was_lost_is_found_and_booked_once(database
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
 async def test_a_step_without_a_key_is_not_doubled_by_lost_answers(database: Forgetful, lost: int) -> None:
-    pen = await a_pen(database)
+    pen = await a_journal(database)
     database.forgets = lost
     await pen.append(StepDraft(StepKind.RESUMED, "Resumed"))
     _, stored = await kept(database, pen)
@@ -146,8 +126,8 @@ async def test_a_step_without_a_key_is_not_doubled_by_lost_answers(database: For
 
 
 async def test_drafts_left_for_later_are_found_with_the_append_that_took_them(database: Forgetful) -> None:
-    pen = await a_pen(database)
-    pen.leave(a_step("left", key=CallKey(1, "node", 0)))
+    pen = await a_journal(database)
+    pen.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
     database.forgets = 1
     (step,) = await pen.append(a_step("appended", key=CallKey(2, "node", 0)))
     _, stored = await kept(database, pen)
@@ -156,11 +136,11 @@ async def test_drafts_left_for_later_are_found_with_the_append_that_took_them(da
 
 
 async def test_branches_that_append_side_by_side_book_each_token_once(database: Forgetful) -> None:
-    pen = await a_pen(database)
+    pen = await a_journal(database)
 
     async def branch(name: str) -> None:
         for n in range(10):
-            pen.book(CallKey(n, name, 0), 1, Decimal("0.001"))
+            pen.charge(CallKey(n, name, 0), 1, Decimal("0.001"))
             await pen.append(a_step(key=CallKey(n, name, 0)))
 
     await asyncio.gather(*(branch(name) for name in "abcdef"))
@@ -175,9 +155,9 @@ async def test_what_a_call_used_is_booked_with_its_own_step_and_not_with_one_tha
     database: Forgetful,
 ) -> None:
     """A worker that dies between the two makes the call again, and counts it then."""
-    pen = await a_pen(database)
-    pen.book(CallKey(1, "slow", 0), 3, Decimal("0.01"))
-    pen.book(CallKey(1, "quick", 0), 4, Decimal("0.02"))
+    pen = await a_journal(database)
+    pen.charge(CallKey(1, "slow", 0), 3, Decimal("0.01"))
+    pen.charge(CallKey(1, "quick", 0), 4, Decimal("0.02"))
     await pen.append(a_step("quick", key=CallKey(1, "quick", 0)))
     run, _ = await kept(database, pen)
     assert (run.spent.tokens, run.spent.usd) == (4, Decimal("0.02"))
@@ -188,8 +168,8 @@ async def test_what_a_call_used_is_booked_with_its_own_step_and_not_with_one_tha
 
 
 async def test_a_call_that_never_got_a_step_is_booked_as_the_slice_ends(database: Forgetful) -> None:
-    pen = await a_pen(database)
-    pen.book(CallKey(1, "cut off", 0), 3, Decimal("0.01"))
+    pen = await a_journal(database)
+    pen.charge(CallKey(1, "cut off", 0), 3, Decimal("0.01"))
     await pen.append(a_step(key=CallKey(1, "node", 0)))
     await closed(pen)
     run, _ = await kept(database, pen)
@@ -198,9 +178,9 @@ async def test_a_call_that_never_got_a_step_is_booked_as_the_slice_ends(database
 
 async def test_what_a_child_used_is_booked_with_its_step_or_not_at_all(database: Forgetful) -> None:
     """Without the step the child is taken up by the next claim, which counts it then."""
-    pen = await a_pen(database)
-    pen.begin_turn(1)
-    pen.adopt(CallKey(1, "child", 0), Spent(turns=4, tokens=5, usd=Decimal("0.02")))
+    pen = await a_journal(database)
+    pen.usage.begin_turn(1)
+    pen.usage.add_child(CallKey(1, "child", 0), Spent(turns=4, tokens=5, usd=Decimal("0.02")))
     await pen.append(a_step("another branch", key=CallKey(1, "node", 0)))
     await closed(pen)
     run, _ = await kept(database, pen)
@@ -209,9 +189,9 @@ async def test_what_a_child_used_is_booked_with_its_step_or_not_at_all(database:
 
 
 async def test_what_a_child_used_is_booked_with_the_step_that_records_its_end(database: Forgetful) -> None:
-    pen = await a_pen(database)
-    pen.begin_turn(1)
-    pen.adopt(CallKey(1, "child", 0), Spent(turns=4, tokens=5, usd=Decimal("0.02")))
+    pen = await a_journal(database)
+    pen.usage.begin_turn(1)
+    pen.usage.add_child(CallKey(1, "child", 0), Spent(turns=4, tokens=5, usd=Decimal("0.02")))
     await pen.append(a_step("the child", key=CallKey(1, "child", 0)))
     run, _ = await kept(database, pen)
     assert (run.spent.turns, run.spent.tokens, run.spent.usd) == (5, 5, Decimal("0.02"))
@@ -219,17 +199,19 @@ async def test_what_a_child_used_is_booked_with_the_step_that_records_its_end(da
 
 async def test_what_a_call_used_that_was_given_up_is_booked_with_the_next_append(database: Forgetful) -> None:
     """Its node may have caught that and gone on, and a later loss would not make the call again."""
-    pen = await a_pen(database)
-    pen.book(CallKey(1, "node", 0), 3, Decimal("0.01"))
-    pen.leave_without_step(CallKey(1, "node", 0))
+    pen = await a_journal(database)
+    pen.charge(CallKey(1, "node", 0), 3, Decimal("0.01"))
+    pen.usage.give_up(CallKey(1, "node", 0))
     await pen.append(a_step(key=CallKey(1, "node", 1)))
     run, _ = await kept(database, pen)
     assert (run.spent.tokens, run.spent.usd) == (3, Decimal("0.01"))
 
 
 async def test_a_call_whose_time_is_over_while_it_waits_for_room_does_not_wait_on(database: Forgetful) -> None:
-    pen, beside = await a_pen(database), OpenReservations()
-    first, second = (meter(database, pen, Budget(tokens=10), name, beside) for name in "ab")
+    pen = await a_journal(database)
+    budget = pen.budget(Budget(tokens=10))
+    beside = budget.reservations
+    first, second = (meter(budget, name) for name in "ab")
     assert await first.reserve(8, NOTHING) is None
 
     async def call() -> None:
@@ -245,7 +227,7 @@ async def test_a_call_whose_time_is_over_while_it_waits_for_room_does_not_wait_o
 async def test_what_was_set_aside_for_a_call_that_was_cancelled_twice_is_given_back(
     database: Forgetful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pen, beside, asked, go_on = await a_pen(database), OpenReservations(), asyncio.Event(), asyncio.Event()
+    pen, asked, go_on = await a_journal(database), asyncio.Event(), asyncio.Event()
     set_aside = spend.reserve
 
     async def slowly(connection: Connection, fence: Fence, usd: Decimal) -> Any:
@@ -256,8 +238,10 @@ async def test_what_was_set_aside_for_a_call_that_was_cancelled_twice_is_given_b
 
     monkeypatch.setattr(spend, "reserve", slowly)
 
+    budget = pen.budget(Budget())
+
     async def call() -> None:
-        async with reserved(meter(database, pen, Budget(), "a", beside), 1, Decimal("0.5")):
+        async with reserved(meter(budget, "a"), 1, Decimal("0.5")):
             raise AssertionError("the call was made")
 
     calling = asyncio.create_task(call())
@@ -268,15 +252,17 @@ async def test_what_was_set_aside_for_a_call_that_was_cancelled_twice_is_given_b
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await calling
-    assert (beside.count, beside.usd) == (0, 0)
+    assert (budget.reservations.count, budget.reservations.usd) == (0, 0)
     await closed(pen)
     async with database.transaction(LOCAL_TENANT) as connection:
         assert (await (await connection.execute("select coalesce(sum(usd), 0) from reservation")).fetchone()) == (0,)
 
 
 async def test_calls_side_by_side_never_use_more_than_the_budget_together(database: Forgetful) -> None:
-    pen, beside = await a_pen(database), OpenReservations()
-    first, second, third = (meter(database, pen, Budget(tokens=10), name, beside) for name in "abc")
+    pen = await a_journal(database)
+    budget = pen.budget(Budget(tokens=10))
+    beside = budget.reservations
+    first, second, third = (meter(budget, name) for name in "abc")
     assert await first.reserve(8, NOTHING) is None
     waiting = asyncio.create_task(second.reserve(6, NOTHING))
     refused = asyncio.create_task(third.reserve(9, NOTHING))
@@ -290,25 +276,23 @@ async def test_calls_side_by_side_never_use_more_than_the_budget_together(databa
 
 
 async def test_a_call_that_waits_for_room_ends_with_its_graph(database: Forgetful) -> None:
-    pen, beside = await a_pen(database), OpenReservations()
-    first, second = (meter(database, pen, Budget(tokens=10), name, beside) for name in "ab")
+    pen = await a_journal(database)
+    budget = pen.budget(Budget(tokens=10))
+    first, second = (meter(budget, name) for name in "ab")
     assert await first.reserve(8, NOTHING) is None
     waiting = asyncio.create_task(second.reserve(6, NOTHING))
     await asyncio.sleep(0)
-    pen.end_calls()
+    pen.journal.end_calls()
     await first.settle(Usage())
     with pytest.raises(Fenced):
         await waiting
 
 
-def meter(database: Database, pen: Recorder, budget: Budget, name: str, beside: OpenReservations) -> RunMeter:
-    return RunMeter(database, pen, budget, CallKey(1, name, 0), beside)
-
-
-async def test_a_pen_that_lost_its_run_writes_nothing_and_keeps_its_booking(database: Forgetful) -> None:
-    pen = await a_pen(database)
-    pen.book(CallKey(1, "node", 0), 7, Decimal(0))
-    pen.fence = runs.Fence(pen.fence.tenant, pen.fence.run, pen.fence.number - 1, pen.fence.thread)
+async def test_a_journal_that_lost_its_run_writes_nothing_and_keeps_its_usage(database: Forgetful) -> None:
+    fence = (await claimed(database, LOCAL_TENANT)).fence
+    older = replace(fence, number=fence.number - 1)
+    pen = await journal_of(database, FencedSaver(database, older, turn_key="turn"), older)
+    pen.charge(CallKey(1, "node", 0), 7, Decimal(0))
     with pytest.raises(Fenced):
         await pen.append(a_step(key=CallKey(1, "node", 0)))
     run, stored = await kept(database, pen)
@@ -318,19 +302,19 @@ async def test_a_pen_that_lost_its_run_writes_nothing_and_keeps_its_booking(data
 
 async def test_an_epoch_that_ends_waits_for_what_is_under_way_and_lets_nothing_else_begin(database: Forgetful) -> None:
     epoch = EpochDatabase(database)
-    pen = await a_pen(epoch)
+    pen = await a_journal(epoch)
     under_way, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slowly(_: Connection, __: list[Step]) -> None:
+    async def slowly(_: Connection, __: Sequence[Step]) -> None:
         under_way.set()
         await go_on.wait()
 
-    branch = asyncio.create_task(pen.append(a_step("branch"), also=slowly))
+    branch = asyncio.create_task(pen.append(a_step("branch"), inside=slowly))
     await under_way.wait()
     for _ in range(2):  # as a graph's runner does it, beside the branch that failed and as it leaves
         branch.cancel()
         await asyncio.sleep(0)
-    pen.retire()
+    pen.journal.abort()
     ending = asyncio.create_task(epoch.end())
     await asyncio.sleep(0)
     assert not ending.done()
@@ -347,15 +331,15 @@ async def test_an_epoch_that_ends_waits_for_what_is_under_way_and_lets_nothing_e
 
 
 async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forgetful) -> None:
-    pen = await a_pen(database)
-    pen.leave(a_step("left", key=CallKey(1, "node", 0)))
-    pen.book(CallKey(2, "node", 0), 5, Decimal(0))
+    pen = await a_journal(database)
+    pen.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
+    pen.charge(CallKey(2, "node", 0), 5, Decimal(0))
 
-    async def fails(_: Connection, __: list[Step]) -> None:
+    async def fails(_: Connection, __: Sequence[Step]) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await pen.append(a_step("lost", key=CallKey(2, "node", 0)), also=fails)
+        await pen.append(a_step("lost", key=CallKey(2, "node", 0)), inside=fails)
     await pen.append(a_step("next", key=CallKey(3, "node", 0)))
     await closed(pen)
     run, stored = await kept(database, pen)
@@ -367,19 +351,19 @@ async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forg
 async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_booked_once(
     database: Forgetful, stored: bool
 ) -> None:
-    pen = await a_pen(database)
-    pen.leave(a_step("left", key=CallKey(1, "node", 0)))
-    pen.book(CallKey(2, "node", 0), 5, Decimal(0))
+    pen = await a_journal(database)
+    pen.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
+    pen.charge(CallKey(2, "node", 0), 5, Decimal(0))
     tried = asyncio.Event()
 
-    async def goes_away(_: Connection, __: list[Step]) -> None:
+    async def goes_away(_: Connection, __: Sequence[Step]) -> None:
         database.away = True
         tried.set()
         if not stored:
             raise Unavailable("before the commit")
 
     database.forgets = int(stored)
-    branch = asyncio.create_task(pen.append(a_step("doubtful", key=CallKey(2, "node", 0)), also=goes_away))
+    branch = asyncio.create_task(pen.append(a_step("doubtful", key=CallKey(2, "node", 0)), inside=goes_away))
     await tried.wait()
     for _ in range(20):
         await asyncio.sleep(0.01)  # its answer is lost, and nobody says what became of it
@@ -400,18 +384,18 @@ async def test_a_run_is_handed_back_without_a_step_with_all_its_checkpoints(
 ) -> None:
     fence = (await claimed(database, LOCAL_TENANT)).fence
     saver = FencedSaver(database, fence, turn_key="turn")
-    pen = pen_of(database, saver, fence)
-    pen.book(CallKey(1, "node", 0), 5, Decimal(0))
-    pen.end_calls()
+    pen = await journal_of(database, saver, fence)
+    pen.charge(CallKey(1, "node", 0), 5, Decimal(0))
+    pen.journal.end_calls()
     for superstep in (1, 2):  # the turn's first, which is due, and one that only the hand-back saves
         await put(saver, a_checkpoint(1), superstep)
     database.undoes, database.forgets = undone, forgotten
 
-    async def handed_back(connection: Connection, _: list[Step]) -> None:
+    async def handed_back(connection: Connection, _: Sequence[Step]) -> None:
         await saver.flush(connection)
         await runs.hand_back(connection, fence, Release(RunStatus.QUEUED))
 
-    await pen.close(also=handed_back)
+    await pen.append_last(hook=handed_back)
     run, _ = await kept(database, pen)
     assert (run.status, run.spent.tokens) == (RunStatus.QUEUED, 5)
     assert await supersteps(database) == [1, 2]
@@ -421,13 +405,13 @@ async def test_a_run_is_handed_back_without_a_step_with_all_its_checkpoints(
 async def test_a_hand_back_that_comes_late_is_found_by_the_try_that_had_to_wait_for_it(
     database: Forgetful, said: tuple[StepDraft, ...]
 ) -> None:
-    pen = await a_pen(database)
+    pen = await a_journal(database)
 
-    async def handed_back(connection: Connection, _: list[Step]) -> None:
+    async def handed_back(connection: Connection, _: Sequence[Step]) -> None:
         await runs.hand_back(connection, pen.fence, Release(RunStatus.QUEUED))
 
     database.late = 1
-    await pen.close(*said, also=handed_back)
+    await pen.append_last(*said, hook=handed_back)
     assert database.coming
     await database.coming
     run, stored = await kept(database, pen)
@@ -445,22 +429,22 @@ async def test_an_append_whose_caller_is_cancelled_at_its_commit_is_remembered_a
     database: Forgetful,
 ) -> None:
     audience = Audience()
-    pen = await a_pen(database, audience)
+    pen = await a_journal(database, audience)
     under_way, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slowly(_: Connection, __: list[Step]) -> None:
+    async def slowly(_: Connection, __: Sequence[Step]) -> None:
         under_way.set()
         await go_on.wait()
 
-    branch = asyncio.create_task(pen.append(a_step("cancelled", key=CallKey(1, "node", 0)), also=slowly))
+    branch = asyncio.create_task(pen.append(a_step("cancelled", key=CallKey(1, "node", 0)), inside=slowly))
     await under_way.wait()
     branch.cancel()
     await asyncio.sleep(0)
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await branch
-    remembered = await pen.recollection.last_of(StepKind.NOTE, 10)
+    remembered = await pen.cache.last_of(StepKind.NOTE, 10)
     await pen.append(a_step("next", key=CallKey(2, "node", 0)))
     assert [s.title for s in remembered] == ["cancelled"]
-    assert [s.title for s in await pen.recollection.last_of(StepKind.NOTE, 10)] == ["cancelled", "next"]
+    assert [s.title for s in await pen.cache.last_of(StepKind.NOTE, 10)] == ["cancelled", "next"]
     assert [s.title for s in audience.seen] == ["cancelled", "next"]

@@ -1,4 +1,4 @@
-"""What the toolbelt makes of each verdict of the policy: a call, a refusal, a question to a person, or another call."""
+"""What the tool executor does at each verdict: a call, a refusal, a question to a person, or another call."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,17 +10,17 @@ from pydantic import BaseModel
 from offing.core.policy import Condition, Given, Policy, Rule, Substitute, policy_of
 from offing.core.step import CallKey, StepKind
 from offing.core.tool import ToolOutput, ToolSpec, ToolStatus
+from offing.kernel.call_key import Call
+from offing.kernel.human_input import Approval, Approved
+from offing.kernel.restriction import restrict
+from offing.kernel.tool_executor import ToolCallOutcome, ToolExecutor, size_of
 from offing.sdk import ToolCall
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.tools.tool import Tool, ToolScope
-from offing_workers.approving import Approval, Approved
-from offing_workers.narrowing import narrow_at
-from offing_workers.recorder import Recorder
-from offing_workers.toolbelt import Outcome, Toolbelt, size_of
 from tests.unit.tools.test_world_tools import NoLibrary
-from tests.workers.test_recorder import a_pen
+from tests.workers.journals import AJournal, a_journal
 
 
 class Args(BaseModel, extra="forbid"):
@@ -46,7 +46,7 @@ class Person:
     def __init__(self, allowed: bool, words: str = "") -> None:
         self._answer, self.asked = Approved(allowed, words), list[Approval]()
 
-    async def approve(self, approval: Approval, key: CallKey) -> Approved:
+    async def approve(self, approval: Approval, call: Call) -> Approved:
         self.asked.append(approval)
         return self._answer
 
@@ -56,7 +56,7 @@ class Suspended(BaseException):
 
 
 class Away:
-    async def approve(self, approval: Approval, key: CallKey) -> Approved:
+    async def approve(self, approval: Approval, call: Call) -> Approved:
         raise Suspended
 
 
@@ -67,23 +67,23 @@ async def database(app_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def recorder(database: Database) -> Recorder:
-    return await a_pen(database)
+async def journal(database: Database) -> AJournal:
+    return await a_journal(database)
 
 
 class Bench:
     """Two tools, `loud` and `soft`, under a policy."""
 
-    def __init__(self, database: Database, recorder: Recorder, *rules: Rule, **more: Any) -> None:
+    def __init__(self, database: Database, journal: AJournal, *rules: Rule, **more: Any) -> None:
         self.loud, self.soft = Says("loud"), Says("soft")
         tools: dict[str, Tool] = {"loud": self.loud, "soft": self.soft}
-        scope = ToolScope(recorder.fence.tenant, recorder.fence.run, "", NoLibrary())
-        self.belt = Toolbelt(tools, Policy(rules=rules), scope, database, recorder, {}, **more)
+        scope = ToolScope(journal.fence.tenant, journal.fence.run, "", NoLibrary())
+        self.executor = ToolExecutor(tools, Policy(rules=rules), scope, journal.journal, journal.store, {}, **more)
         self._calls = 0
 
-    async def use(self, tool: str, **args: Any) -> Outcome:
+    async def use(self, tool: str, **args: Any) -> ToolCallOutcome:
         self._calls += 1
-        return await self.belt.use(ToolCall(tool, args), CallKey(1, "node", self._calls))
+        return await self.executor.use(ToolCall(tool, args), Call(CallKey(1, "node", self._calls)))
 
 
 ASK = Rule(tool="loud", effect="ask", others=True, name="loud words", reason="It wakes people.")
@@ -92,38 +92,38 @@ QUIET = Rule(tool="loud", effect="replace", instead=SOFTLY, name="quiet, please"
 SOFT = Rule(tool="soft", others=True)
 
 
-async def test_a_person_who_agrees_has_the_call_made(database: Database, recorder: Recorder) -> None:
+async def test_a_person_who_agrees_has_the_call_made(database: Database, journal: AJournal) -> None:
     person = Person(True)
-    bench = Bench(database, recorder, ASK, approver=person)
+    bench = Bench(database, journal, ASK, approver=person)
     outcome = await bench.use("loud", word="hey")
     assert (outcome.status, outcome.content, outcome.rule) == (ToolStatus.OK, {"said": "hey"}, "loud words")
     assert person.asked == [Approval("loud", {"word": "hey", "times": 1}, "loud words", "It wakes people.")]
 
 
-async def test_a_person_who_refuses_is_heard_by_the_model(database: Database, recorder: Recorder) -> None:
-    bench = Bench(database, recorder, ASK, approver=Person(False, "Not at night."))
+async def test_a_person_who_refuses_is_heard_by_the_model(database: Database, journal: AJournal) -> None:
+    bench = Bench(database, journal, ASK, approver=Person(False, "Not at night."))
     outcome = await bench.use("loud", word="hey")
     assert (outcome.status, outcome.message) == (ToolStatus.DENIED, "loud is not allowed: Not at night.")
     assert bench.loud.heard == []
-    assert bench.belt.used == {}
+    assert bench.executor.used == {}
 
 
-async def test_where_nobody_can_be_asked_the_call_is_denied(database: Database, recorder: Recorder) -> None:
-    outcome = await Bench(database, recorder, ASK).use("loud", word="hey")
+async def test_where_nobody_can_be_asked_the_call_is_denied(database: Database, journal: AJournal) -> None:
+    outcome = await Bench(database, journal, ASK).use("loud", word="hey")
     assert outcome.status is ToolStatus.DENIED
 
 
 async def test_a_call_that_waits_for_a_person_is_neither_counted_nor_made(
-    database: Database, recorder: Recorder
+    database: Database, journal: AJournal
 ) -> None:
-    bench = Bench(database, recorder, ASK, approver=Away())
+    bench = Bench(database, journal, ASK, approver=Away())
     with pytest.raises(Suspended):
         await bench.use("loud", word="hey")
-    assert (bench.belt.used, bench.loud.heard) == ({}, [])
+    assert (bench.executor.used, bench.loud.heard) == ({}, [])
 
 
-async def test_a_message_stands_for_a_call_that_is_not_made(database: Database, recorder: Recorder) -> None:
-    bench = Bench(database, recorder, Rule(tool="loud", effect="replace", message="Whisper instead."))
+async def test_a_message_stands_for_a_call_that_is_not_made(database: Database, journal: AJournal) -> None:
+    bench = Bench(database, journal, Rule(tool="loud", effect="replace", message="Whisper instead."))
     outcome = await bench.use("loud", word="hey")
     assert outcome.status is ToolStatus.DENIED
     assert "Whisper instead." in outcome.message
@@ -131,52 +131,52 @@ async def test_a_message_stands_for_a_call_that_is_not_made(database: Database, 
 
 
 async def test_a_substitute_is_called_with_the_arguments_that_the_rule_gives_it(
-    database: Database, recorder: Recorder
+    database: Database, journal: AJournal
 ) -> None:
-    bench = Bench(database, recorder, QUIET, SOFT)
+    bench = Bench(database, journal, QUIET, SOFT)
     outcome = await bench.use("loud", word="hey", times=9)
     assert (outcome.status, outcome.content) == (ToolStatus.OK, {"said": "hey"})
     assert outcome.instead == ToolCall("soft", {"word": "hey", "times": 1})
     assert outcome.rule == "quiet, please; allow soft #2"
-    assert (bench.loud.heard, bench.belt.used) == ([], {"soft": 1})
+    assert (bench.loud.heard, bench.executor.used) == ([], {"soft": 1})
 
 
-async def test_a_substitute_is_judged_by_the_same_policy(database: Database, recorder: Recorder) -> None:
+async def test_a_substitute_is_judged_by_the_same_policy(database: Database, journal: AJournal) -> None:
     forbidden = Rule(tool="soft", effect="forbid", when=(Condition(arg="word", glob="*secret*"),))
-    bench = Bench(database, recorder, QUIET, SOFT, forbidden)
+    bench = Bench(database, journal, QUIET, SOFT, forbidden)
     assert (await bench.use("loud", word="a secret")).status is ToolStatus.DENIED
-    assert (await Bench(database, recorder, QUIET).use("loud", word="hey")).status is ToolStatus.DENIED
+    assert (await Bench(database, journal, QUIET).use("loud", word="hey")).status is ToolStatus.DENIED
     assert bench.soft.heard == []
 
 
-async def test_substitutes_of_substitutes_end_in_a_refusal(database: Database, recorder: Recorder) -> None:
+async def test_substitutes_of_substitutes_end_in_a_refusal(database: Database, journal: AJournal) -> None:
     back = Substitute(tool="loud", args=(Given(arg="word", of="word"),))
-    bench = Bench(database, recorder, QUIET, SOFT, Rule(tool="soft", effect="replace", instead=back))
+    bench = Bench(database, journal, QUIET, SOFT, Rule(tool="soft", effect="replace", instead=back))
     outcome = await bench.use("loud", word="hey")
     assert outcome.status is ToolStatus.DENIED
     assert (bench.loud.heard, bench.soft.heard) == ([], [])
 
 
 async def test_a_substitute_may_need_a_person_who_sees_the_call_that_would_be_made(
-    database: Database, recorder: Recorder
+    database: Database, journal: AJournal
 ) -> None:
     person = Person(True)
-    bench = Bench(database, recorder, QUIET, Rule(tool="soft", effect="ask", others=True), approver=person)
+    bench = Bench(database, journal, QUIET, Rule(tool="soft", effect="ask", others=True), approver=person)
     assert (await bench.use("loud", word="hey")).status is ToolStatus.OK
     assert [(asked.tool, asked.args["word"]) for asked in person.asked] == [("soft", "hey")]
 
 
-async def test_bytes_that_a_tool_answered_count_against_its_rule(database: Database, recorder: Recorder) -> None:
+async def test_bytes_that_a_tool_answered_count_against_its_rule(database: Database, journal: AJournal) -> None:
     size = size_of({"said": "hey"})
-    bench = Bench(database, recorder, Rule(tool="loud", others=True, most_bytes=2 * size), received={"loud": size - 1})
+    bench = Bench(database, journal, Rule(tool="loud", others=True, most_bytes=2 * size), received={"loud": size - 1})
     statuses = [(await bench.use("loud", word="hey")).status for _ in range(3)]
     assert statuses == [ToolStatus.OK, ToolStatus.OK, ToolStatus.DENIED]
 
 
-async def test_tools_of_which_something_may_happen_are_offered(database: Database, recorder: Recorder) -> None:
-    assert [spec.name for spec in Bench(database, recorder, ASK).belt.specs] == ["loud"]
+async def test_tools_of_which_something_may_happen_are_offered(database: Database, journal: AJournal) -> None:
+    assert [spec.name for spec in Bench(database, journal, ASK).executor.specs] == ["loud"]
     forbid = Rule(tool="loud", effect="forbid")
-    assert [spec.name for spec in Bench(database, recorder, forbid, SOFT).belt.specs] == ["soft"]
+    assert [spec.name for spec in Bench(database, journal, forbid, SOFT).executor.specs] == ["soft"]
 
 
 def only(tool: str, *words: str) -> list[dict[str, Any]]:
@@ -186,39 +186,39 @@ def only(tool: str, *words: str) -> list[dict[str, Any]]:
 FIRST, SECOND = CallKey(1, "node", 0), CallKey(1, "other", 0)
 
 
-async def stored(database: Database, recorder: Recorder) -> Policy | None:
+async def stored(database: Database, journal: AJournal) -> Policy | None:
     async with database.transaction(LOCAL_TENANT) as connection:
-        return policy_of((await runs.by_id(connection, recorder.fence.run)).policy)
+        return policy_of((await runs.by_id(connection, journal.fence.run)).policy)
 
 
 async def test_a_narrowing_holds_at_once_and_for_whoever_takes_the_run_next(
-    database: Database, recorder: Recorder
+    database: Database, journal: AJournal
 ) -> None:
-    bench = Bench(database, recorder, Rule(tool="loud", others=True), SOFT)
-    assert await narrow_at(recorder, bench.belt, only("loud", "hey"), FIRST, 1) == ""
+    bench = Bench(database, journal, Rule(tool="loud", others=True), SOFT)
+    assert await restrict(journal.journal, bench.executor, only("loud", "hey"), Call(FIRST), 1) == ""
     assert (await bench.use("loud", word="hey")).status is ToolStatus.OK
     assert (await bench.use("loud", word="ho")).status is ToolStatus.DENIED
     assert (await bench.use("soft", word="ho")).status is ToolStatus.OK
-    assert await stored(database, recorder) == bench.belt.policy
+    assert await stored(database, journal) == bench.executor.policy
 
 
-async def test_a_widening_changes_nothing_and_is_on_record(database: Database, recorder: Recorder) -> None:
-    bench = Bench(database, recorder, SOFT)
-    before = await stored(database, recorder)
-    assert "not proved" in await narrow_at(recorder, bench.belt, only("loud", "hey"), FIRST, 1)
+async def test_a_widening_changes_nothing_and_is_on_record(database: Database, journal: AJournal) -> None:
+    bench = Bench(database, journal, SOFT)
+    before = await stored(database, journal)
+    assert "not proved" in await restrict(journal.journal, bench.executor, only("loud", "hey"), Call(FIRST), 1)
     assert (await bench.use("loud", word="hey")).status is ToolStatus.DENIED
-    assert await stored(database, recorder) == before
+    assert await stored(database, journal) == before
     async with database.transaction(LOCAL_TENANT) as connection:
-        (note,) = await steps.last_of_kind(connection, recorder.fence.run, StepKind.NOTE, 5)
+        (note,) = await steps.last_of_kind(connection, journal.fence.run, StepKind.NOTE, 5)
     assert (note.ok, note.payload["narrow"]) == (False, only("loud", "hey"))
 
 
-async def test_two_narrowings_at_once_both_hold(database: Database, recorder: Recorder) -> None:
-    bench = Bench(database, recorder, Rule(tool="loud", others=True), SOFT)
+async def test_two_narrowings_at_once_both_hold(database: Database, journal: AJournal) -> None:
+    bench = Bench(database, journal, Rule(tool="loud", others=True), SOFT)
     said = await asyncio.gather(
-        narrow_at(recorder, bench.belt, only("loud", "hey"), FIRST, 1),
-        narrow_at(recorder, bench.belt, only("soft", "hm"), SECOND, 1),
+        restrict(journal.journal, bench.executor, only("loud", "hey"), Call(FIRST), 1),
+        restrict(journal.journal, bench.executor, only("soft", "hm"), Call(SECOND), 1),
     )
     assert said == ["", ""]
     assert {(await bench.use(tool, word="ho")).status for tool in ("loud", "soft")} == {ToolStatus.DENIED}
-    assert await stored(database, recorder) == bench.belt.policy
+    assert await stored(database, journal) == bench.executor.policy

@@ -1,4 +1,4 @@
-"""What of a run's context came from outside, as the tool policy needs it: the only home of how a run becomes tainted.
+"""What of a run's context came from outside, as the tool policy needs it.
 
 From then on what people wrote to the run goes to no stranger, either, whose text may have asked for it.
 Everything follows from what is on record, so that a run that goes on after a loss is as tainted as before: the labels
@@ -15,9 +15,8 @@ from offing.core.provenance import Kind, Label, Origin, Trust, label_in
 from offing.core.step import Step, StepKind
 from offing.core.tool import ToolSpec, ToolStatus
 from offing.core.url import Refused, Target, target_of
-from offing.storage import steps
-from offing.storage.pool import Database
-from offing_workers.recorder import Recorder
+from offing.kernel.step_cache import StepCache
+from offing.kernel.store import StepStore
 
 Recorded = Callable[[], Awaitable[Iterable[Mapping[str, Any]]]]
 """Payloads of the run's finished tool calls."""
@@ -26,10 +25,10 @@ Messages = Callable[[], Awaitable[Sequence[Step]]]
 
 SEARCH = Origin(Kind.TOOL, "web_search")
 """What the operator's search engines found."""
-PLACES = frozenset({"url", "name"})
+PLACE_FIELDS = frozenset({"url", "name"})
 """Fields of what was found, and of a page, that hold an address and are no text that a stranger wrote."""
 
-ALL = 10_000
+MAX_CALLS = 10_000
 """Tool calls that are read back."""
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]{}|]+", re.IGNORECASE)
@@ -38,32 +37,34 @@ _MAIL = re.compile(r"(?<![^\s<>\"(),:;\\@])[^\s<>\"(),:;\\@]+@[^\s<>\"(),:;\\@]+
 _AFTER = ".,;:!?\u2026"
 
 
-def following(
-    database: Database,
-    recorder: Recorder,
+def open_taint_tracker(
+    store: StepStore,
+    cache: StepCache,
     question: str,
     earlier: Sequence[tuple[str, str]],
-    advice: Iterable[str],
+    excerpts: Iterable[str],
     *,
     fresh: bool,
-) -> "Tainting":
-    """The taint of a run in this claim. `earlier`: questions and answers of its thread. `fresh`: its first claim."""
-    tenant, run = recorder.fence.tenant, recorder.fence.run
+) -> "TaintTracker":
+    """Return the taint of a run in this claim.
+
+    `earlier`: questions and answers of its thread. `excerpts`: texts of prompt libraries that its prompts show.
+    `fresh`: the store has nothing to read back.
+    """
 
     async def recorded() -> Sequence[Mapping[str, Any]]:
-        async with database.transaction(tenant) as connection:
-            stored = await steps.last_of_kind(connection, run, StepKind.TOOL, ALL)
-        return [step.payload for step in (*stored, *recorder.recollection.own(StepKind.TOOL))]
+        stored = await store.last_steps(StepKind.TOOL, MAX_CALLS)
+        return [step.payload for step in (*stored, *cache.list_unsaved(StepKind.TOOL))]
 
     async def messages() -> Sequence[Step]:
-        return await recorder.recollection.messages(0)
+        return await cache.messages(0)
 
     said = (question, *(asked for asked, _ in earlier))
-    left = (*(answer for _, answer in earlier), *advice)
-    return Tainting(said, left, None if fresh else recorded, messages)
+    left = (*(answer for _, answer in earlier), *excerpts)
+    return TaintTracker(said, left, None if fresh else recorded, messages)
 
 
-class Tainting:
+class TaintTracker:
     """What one claim knows of a run's taint. It only ever grows.
 
     `said`: what the user asked, in this run and in earlier ones of its thread. `earlier`: text that earlier runs left
@@ -84,7 +85,7 @@ class Tainting:
         for text in earlier:
             self.read(text)
 
-    async def moment(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
+    async def current_taint(self, used: Mapping[str, int], received: Mapping[str, int]) -> PolicyContext:
         """The run as it is now. The first time, what earlier claims recorded is read back."""
         if self._recorded is not None:
             for payload in await self._recorded():
@@ -158,4 +159,4 @@ def _theirs(origin: Origin, content: Mapping[str, Any]) -> object:
     if origin != SEARCH and origin.kind is not Kind.WEB:
         return content
     told = [content, *content.get("results", ())]
-    return [{k: v for k, v in one.items() if k not in PLACES and k != "results"} for one in told]
+    return [{k: v for k, v in one.items() if k not in PLACE_FIELDS and k != "results"} for one in told]

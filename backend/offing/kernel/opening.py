@@ -1,0 +1,119 @@
+"""Put together the parts of a run that an epoch of a claim advances."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from offing.core.policy import Policy
+from offing.core.run import Spent
+from offing.kernel.budget import RunBudget, RunControls
+from offing.kernel.call_key import CallKeys
+from offing.kernel.call_path import CallPathTracker
+from offing.kernel.child_runs import ChildRunClient
+from offing.kernel.context import KernelContext, RunParts
+from offing.kernel.human_input import HumanInput
+from offing.kernel.journal import Journal
+from offing.kernel.recorded_calls import RecordedCalls
+from offing.kernel.reports import ReportWriter
+from offing.kernel.role_calls import Engines, RoleCaller
+from offing.kernel.segment_tracker import SegmentTracker
+from offing.kernel.step_cache import StepCache
+from offing.kernel.store import LiveSink, RunStore
+from offing.kernel.taint import TaintTracker, open_taint_tracker
+from offing.kernel.thread_search import ThreadSearch
+from offing.kernel.tool_executor import ToolExecutor
+from offing.kernel.trace_spans import CallSpans
+from offing.kernel.usage import UsageLedger
+from offing.sdk import Graph, RunView
+from offing.sdk.advice import Advice
+from offing.tools.tool import Tool, ToolScope
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """What is known of a run when an epoch of a claim begins."""
+
+    run: RunView
+    graph: Graph
+    recorded: RecordedCalls
+    """The calls that are read back."""
+    last_seq: int
+    """The run's last step."""
+    fence: int
+    """Number of the claim."""
+    scope: ToolScope
+    tools: Sequence[Tool]
+    policy: Policy | None
+    """`None` means that the run has no valid tool policy, and every tool call is denied."""
+    spent: Spent = field(default_factory=Spent)
+    fresh: bool = True
+    """The run's first claim, so there is nothing of it to read back."""
+    at_end: bool = False
+    """Nothing is written before the end of the slice."""
+    alone: bool = False
+    """The run is a rollout, and nobody responds to it."""
+    used: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Calls of each tool that earlier claims made."""
+    received: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Bytes that each tool answered earlier claims."""
+    excerpts: Mapping[str, Advice] = field(default_factory=dict[str, Advice])
+    """Of prompt libraries, by role."""
+    paths: CallPathTracker = field(default_factory=CallPathTracker)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that is advanced."""
+
+    context: KernelContext
+    parts: RunParts
+    paths: CallPathTracker
+
+
+def open_run(
+    setup: RunSetup,
+    store: RunStore,
+    engines: Engines,
+    controls: RunControls,
+    sink: LiveSink,
+    monotonic: Callable[[], float],
+) -> OpenRun:
+    """Put together a run's parts over its store."""
+    fresh, graph = setup.fresh, setup.graph
+    cache = StepCache(store, last_seq=setup.last_seq, fresh=fresh, unsaved=setup.at_end)
+    usage, paths = UsageLedger(setup.spent, monotonic), setup.paths
+    journal = Journal(store, sink, cache, usage, setup.recorded, fence=setup.fence, at_end=setup.at_end)
+    keys = CallKeys(paths, by_content=graph.plain is not None)
+    budget = RunBudget(setup.run.budget, usage, store, controls, journal.check_open)
+    people = HumanInput(journal, store, controls, alone=setup.alone)
+    tools = _tool_executor(setup, store, journal, cache, people)
+    segments, spans = SegmentTracker(store, fresh=fresh), CallSpans()
+    reports = ReportWriter(journal, cache, segments, store, graph.roles, fresh=fresh)
+    own: dict[str, Any] = {
+        "seed": setup.run.seed,
+        "own_turns": graph.plain is not None,
+        "excerpts": setup.excerpts,
+        "monotonic": monotonic,
+    }
+    roles = RoleCaller(keys, journal, budget, segments, reports, engines, spans, sink, **own)
+    children, thread = ChildRunClient(keys, journal, tools, store), ThreadSearch(keys, journal, tools, store)
+    flushes = not graph.turn_key
+    parts = RunParts(
+        keys, journal, cache, budget, roles, tools, reports, people, children, thread, spans, sink, monotonic, flushes
+    )
+    return OpenRun(KernelContext(setup.run, parts), parts, paths)
+
+
+def _tool_executor(
+    setup: RunSetup, store: RunStore, journal: Journal, cache: StepCache, people: HumanInput
+) -> ToolExecutor:
+    by_name = {tool.spec.name: tool for tool in setup.tools}
+    more: dict[str, Any] = {"received": setup.received, "taint": _taint(setup, store, cache), "approver": people}
+    return ToolExecutor(by_name, setup.policy, setup.scope, journal, store, setup.used, **more)
+
+
+def _taint(setup: RunSetup, store: RunStore, cache: StepCache) -> TaintTracker:
+    run, shown = setup.run, [one.text for one in setup.excerpts.values()]
+    taint = open_taint_tracker(store, cache, run.question, run.earlier, shown, fresh=setup.fresh)
+    taint.offered(tool.spec for tool in setup.tools)
+    return taint
