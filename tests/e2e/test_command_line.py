@@ -66,7 +66,7 @@ def test_bad_input_names_the_field_and_the_remedy(offing: Offing, documents: Pat
 
 
 def test_rollouts_are_collected_of_a_graph_that_lies_in_a_folder(offing: Offing, tmp_path: Path) -> None:
-    for place, text in rendered("harbour").items():
+    for place, text in rendered("harbour", "full").items():
         (tmp_path / "harbour" / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "harbour" / place).write_text(text)
     tasks = tmp_path / "tasks.jsonl"

@@ -50,7 +50,7 @@ class Running:
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
     folder, log = tmp_path / "harbour", tmp_path / "log"
-    for place, text in rendered("harbour").items():
+    for place, text in rendered("harbour", "full").items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(text)
     more = {"OFFING_HOME": str(tmp_path / "home"), "OFFING_PORT": "0", "OFFING_WORKERS": "1"}

@@ -77,9 +77,9 @@ def check(name: str, *, path: Paths = (), json: Json = False) -> int:
     from offing.testing.checking import check as look
 
     graph = graph_named(with_paths(load_settings(), path), name)
-    if not json:
-        print("\n".join(_lines(graph.build().compile().get_graph())))
     found = asyncio.run(look(graph))
+    if not json and not any(finding.rule == "build" for finding in found):
+        print("\n".join(_lines(graph.build().compile().get_graph())))
     if json:
         sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
     else:

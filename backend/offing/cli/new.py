@@ -1,4 +1,4 @@
-"""`offing new graph`: a package with a graph, a tool of its own and tests that pass. The only home of its rendering."""
+"""`offing new graph`: a package with a graph and tests that pass. The only home of its rendering."""
 
 import keyword
 import re
@@ -6,7 +6,7 @@ import sys
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -14,19 +14,23 @@ from offing.core.errors import InvalidInput
 
 app = App(name="new", help="Begin something of your own.")
 
-TEMPLATE = Path(__file__).resolve().parents[1] / "templates" / "graph"
+TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
+Template = Literal["small", "full"]
 PACKAGE = "package"
-"""The template's folder that gets the graph's name."""
+"""A template's folder that gets the graph's name."""
 
 
 @app.command
-def graph(name: str, *, into: Annotated[Path, Parameter(negative="")] = Path()) -> int:
-    """Make a package with a graph, a tool of its own and tests.
+def graph(name: str, *, template: Template = "small", into: Annotated[Path, Parameter(negative="")] = Path()) -> int:
+    """Make a package with a graph and tests that pass.
 
     Parameters
     ----------
     name
         Of the graph and its package: small letters, digits and underscores, such as harbour.
+    template
+        small: a LangGraph agent over the library, with five of Offing's names. full: roles with prompts and forms of
+        their own, a tool, and a report that is written sentence by sentence; it works without a model.
     into
         The folder in which the package's own folder is made.
     """
@@ -34,7 +38,7 @@ def graph(name: str, *, into: Annotated[Path, Parameter(negative="")] = Path()) 
     folder = into / name
     if folder.exists():
         raise InvalidInput("--into", f"{folder} is there already", "Name another folder, or another graph.")
-    for path, text in rendered(name).items():
+    for path, text in rendered(name, template).items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
@@ -44,11 +48,12 @@ def graph(name: str, *, into: Annotated[Path, Parameter(negative="")] = Path()) 
     return 0
 
 
-def rendered(name: str) -> dict[str, str]:
+def rendered(name: str, template: Template = "small") -> dict[str, str]:
     """The files of a new graph: text by its place in the package's folder."""
     title = name.replace("_", " ").capitalize()
-    found = sorted(path for path in TEMPLATE.rglob("*.tmpl"))
-    texts = {path.relative_to(TEMPLATE).as_posix().removesuffix(".tmpl"): path.read_text("utf-8") for path in found}
+    folder = TEMPLATES / template
+    found = sorted(path for path in folder.rglob("*.tmpl"))
+    texts = {path.relative_to(folder).as_posix().removesuffix(".tmpl"): path.read_text("utf-8") for path in found}
     return {
         re.sub(f"^{PACKAGE}/", f"{name}/", place): text.replace("__NAME__", name).replace("__TITLE__", title)
         for place, text in texts.items()

@@ -225,10 +225,10 @@ def _said(error: BaseException, found: Project, copy: Path) -> str:
         trace = trace.tb_next
     if isinstance(error, SyntaxError) and error.filename:
         place = f"{_own(Path(error.filename), found, copy)}:{error.lineno}: "
-    text = isolated.with_usual_names(str(error))
+    text = isolated.with_usual_names(error.problem if isinstance(error, InvalidInput) else str(error))
     for name, package in found.packages.items():
         text = text.replace(str(copy / name), str(package.with_suffix("")))
-    return f"{place}{type(error).__name__}: {text}"
+    return f"{place}{error.field if isinstance(error, InvalidInput) else type(error).__name__}: {text}"
 
 
 def _own(file: Path, found: Project, copy: Path) -> str:
@@ -242,10 +242,14 @@ def _own(file: Path, found: Project, copy: Path) -> str:
 def _remedy(error: BaseException, found: Project) -> str:
     """What its author can do about an import's failure."""
     folder = found.place.parent if found.place.is_file() else found.place
+    if isinstance(error, InvalidInput):
+        return error.remedy
     if isinstance(error, ModuleNotFoundError) and error.name:
         name = isolated.with_usual_names(error.name).partition(".")[0]
         if name in found.packages:
             return "Mend it."
+        if inner := [package for package, at in found.packages.items() if (at / f"{name}.py").is_file()]:
+            return f"Write {inner[0]}.{name}."
         if any((base / name).is_dir() for base in (folder, folder / "src")):
             return f"Put {name}/__init__.py there, so that it is a package."
         return f"Install {name} where Offing runs, or put its package into {folder}."

@@ -32,6 +32,8 @@ def load(folder: Path, packages: tuple[str, ...], version: str, target: str) -> 
     _finder.take(folder, packages, version)
     found: object = importlib.import_module(_alias(version, module))
     for part in filter(None, name.split(".")):
+        if not hasattr(found, part):
+            raise AttributeError(f"there is no {name} in {module}, which {target} names")
         found = getattr(found, part)
     return found
 

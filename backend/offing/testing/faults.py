@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
+
+from langchain_core.messages import BaseMessage
 
 from offing.core.step import Step, StepKind
 from offing.core.tool import Effect
@@ -69,8 +71,21 @@ def _place(step: Step) -> tuple[int, str, int]:
 
 def _end(run: Rehearsal, turned: int | None) -> tuple[Any, ...]:
     if turned is None:
-        return run.report, dict(run.state)
+        return run.report, _without_ids(dict(run.state))
     return run.report and run.report.reason, set(run.state)
+
+
+def _without_ids(value: Any) -> Any:
+    """A state without the ids of its messages: LangChain draws them at random."""
+    match value:
+        case BaseMessage():
+            return value.type, value.model_dump(exclude={"id"})
+        case dict():
+            return {key: _without_ids(inner) for key, inner in cast(dict[Any, Any], value).items()}
+        case list() | tuple():
+            return [_without_ids(inner) for inner in cast(list[Any], value)]
+        case _:
+            return value
 
 
 def _once(lost: Rehearsal, effects: set[str], moment: int) -> None:

@@ -80,7 +80,9 @@ async def _ended(stage: Stage) -> Mapping[str, Any]:
         run = stage.open(position)
         try:
             ended = await worked(stage, run, begun)
-        except Lost:
+        except (Lost, Exception):
+            if not stage.is_lost:  # LangChain makes an error of its own of what it does not know
+                raise
             position = stage.saver.lose()
             begun = position is not None
             continue

@@ -92,6 +92,11 @@ class Stage:
         clock = self.clock
         return open_run(setup, self.store, _Engines(self), _Controls(self), _Nobody(), lambda: clock.seconds)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the worker that holds the run is gone."""
+        return self._gone
+
     def check_worker(self) -> None:
         """Raises Lost where the worker is gone: what ran beside the branch that was lost does nothing more."""
         if self._gone:

@@ -26,6 +26,14 @@ def later():
 graph = Graph("harbour", title + words.ending, "", "any", later, lambda _: {}, ())
 """
 
+TOOL = """
+from offing.sdk import tool
+
+@tool()
+def nothing(args):
+    "Does nothing."
+"""
+
 
 def with_siblings(folder: Path) -> Path:
     """A project with a package, which imports another package of the folder and a module beside it."""
@@ -139,6 +147,21 @@ def test_an_import_s_failure_names_modules_as_their_author_does(tmp_path: Path) 
     assert "cannot import name 'nothing' from partially initialized module 'harbour'" in problem
     assert "offing_loaded" not in problem
     assert str(tmp_path / "home") not in problem
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("harbour/words.py", "import names\n", "No module named 'names'. Write harbour.names."),
+        ("pyproject.toml", PROJECT.replace("harbour:graph", "harbour:grph"), "no grph in harbour, which harbour:grph"),
+        ("harbour/words.py", TOOL, "words.py:4: nothing: A tool is an async function. Write `async def`."),
+    ],
+)
+def test_a_fault_of_its_author_s_is_told_with_the_remedy(tmp_path: Path, file: str, text: str, said: str) -> None:
+    folder = written(tmp_path / "a")
+    (folder / "harbour/names.py").write_text("")
+    (folder / file).write_text(text)
+    assert said in catalogue(folder, tmp_path / "home").problem
 
 
 def test_a_folder_of_files_alone_says_which_file_to_name(tmp_path: Path) -> None:

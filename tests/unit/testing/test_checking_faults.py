@@ -102,6 +102,39 @@ async def test_what_code_shows_is_found_at_its_line(node: Any, rule: str, said: 
     assert found.remedy
 
 
+async def forgetful(state: Any, runtime: Any) -> dict[str, Any]:
+    runtime.context.record()
+    return await good(state, runtime)
+
+
+async def forgetful_by_name(state: Any, runtime: Any) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    ctx.remember("place", "Saltmere")  # pyright: ignore[reportUnusedCoroutine]
+    return await good(state, runtime)
+
+
+async def forgetful_of_a_helper(state: Any, runtime: Any) -> dict[str, Any]:
+    begun(state, runtime)  # pyright: ignore[reportUnusedCoroutine]
+    return await good(state, runtime)
+
+
+class Tracker:
+    def record(self) -> None: ...
+
+
+async def with_a_tracker(state: Any, runtime: Any) -> dict[str, Any]:
+    tracker = Tracker()
+    tracker.record()
+    return await good(state, runtime)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine")
+@pytest.mark.parametrize("node", [forgetful, forgetful_by_name, forgetful_of_a_helper])
+async def test_an_await_that_was_forgotten_is_found(node: Any) -> None:
+    assert [found.rule for found in await check(looping(node)) if found.rule == "not-awaited"] == ["not-awaited"]
+    assert await check(looping(with_a_tracker)) == ()
+
+
 class Args(ToolArgs, frozen=True):
     path: str
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from offing.langchain import OffingChatModel
-from offing.testing.checking.code import CHANCE, CLOCK, OUTSIDE, differing
+from offing.testing.checking.code import CHANCE, CLOCK, OUTSIDE, differing, not_awaited
 from offing.testing.checking.finding import ERROR, WARNING, Finding
 from offing.testing.checking.reading import Source, own_nodes
 from offing.testing.checking.walking import PLAIN, Walk, parts
@@ -31,7 +31,7 @@ def faults_of_plain_code(walk: Walk) -> list[Finding]:
     """In the nodes and tools of the graph's author, and what they call in their package."""
     found: list[Finding] = []
     for source in walk.own_sources:
-        found += [*_again(source), *_swallowed(source)]
+        found += [*_again(source), *_swallowed(source), *not_awaited(source)]
     for source in walk.sources:
         found += _blocked(source)
     return found
