@@ -36,7 +36,19 @@ TOGETHER = ("chaos", "e2e", "engine")
 """Rooms whose tests share a process: they disturb one another, or share what takes long to set up. Elsewhere, a file's
 tests do."""
 
-LONGEST = ("chaos", "e2e", "workers/test_flows", "local", "workers", "trainer", "engine", "api", "graphs", "models")
+LONGEST = (
+    "chaos",
+    "e2e",
+    "workers/test_flows",
+    "local",
+    "workers",
+    "peers",
+    "trainer",
+    "engine",
+    "api",
+    "graphs",
+    "models",
+)
 """Where the long tests are. What is long begins first, so that no process has to wait for another at the end."""
 
 

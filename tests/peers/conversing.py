@@ -26,13 +26,13 @@ MOST_SLICES = 40
 """After which a run that has not ended goes nowhere."""
 
 
-def request_of(peer: Peer, url: str, question: str, *, thread: UUID | None = None) -> RunRequest:
+def request_of(peer: Peer, url: str, question: str, *, thread: UUID | None = None, turns: int = 60) -> RunRequest:
     """A question to a peer, whose models are those of the provider at `url`."""
     engines = {
         role: EngineChoice(engine="litellm", model=f"openai/{peer.name}{APART}{role}", api_base=url)
         for role in peer.roles
     }
-    return RunRequest(question, peer.name, engines=engines, budget=Budget(turns=60), thread=thread)
+    return RunRequest(question, peer.name, engines=engines, budget=Budget(turns=turns), thread=thread)
 
 
 @dataclass
@@ -44,8 +44,8 @@ class Conversing:
     server: WireServer
     notes: list[str] = field(default_factory=list[str])
 
-    async def begin(self, question: str = "", thread: UUID | None = None) -> UUID:
-        request = request_of(self.peer, self.server.url, question or self.peer.question, thread=thread)
+    async def begin(self, question: str = "", thread: UUID | None = None, turns: int = 60) -> UUID:
+        request = request_of(self.peer, self.server.url, question or self.peer.question, thread=thread, turns=turns)
         made = await submit(self.bench.database, Quiet(), LOCAL_TENANT, request, graphs=installed(self.bench.graphs))
         return made.run.id
 
@@ -87,7 +87,9 @@ class Conversing:
         database = self.bench.database
         for nth, one in enumerate(await asked(database, LOCAL_TENANT, run)):
             if one.open:
-                given = Answer(text=replies[min(nth, len(replies) - 1)])
+                prompt = one.question.asking.prompt
+                at = next((n for n, word in enumerate(self.peer.heeds) if word in prompt), nth)
+                given = Answer(text=replies[min(at, len(replies) - 1)])
                 await answer(database, Quiet(), LOCAL_TENANT, run, one.question.number, given, by="somebody")
 
     async def row(self, run: UUID) -> RunRow:

@@ -31,9 +31,11 @@ PEERS: tuple[Peer, ...] = (
 )
 
 
-def each(kind: str, among: Callable[[Peer], Any] = lambda _: True) -> pytest.MarkDecorator:
+def each(
+    kind: str, among: Callable[[Peer], Any] = lambda _: True, of: tuple[Peer, ...] = PEERS
+) -> pytest.MarkDecorator:
     """A test of that kind for each peer that it is about."""
-    return pytest.mark.parametrize("peer", [_expected(peer, kind) for peer in PEERS if among(peer)])
+    return pytest.mark.parametrize("peer", [_expected(peer, kind) for peer in of if among(peer)])
 
 
 def _expected(peer: Peer, kind: str) -> Any:

@@ -17,6 +17,17 @@ OTHER_CONFIG = (
     " the place of the call is not found."
 )
 
+NO_LIMIT = (
+    "The limit on steps that a graph was compiled with is replaced by one of a million, so that LangGraph's last step"
+    " never comes."
+)
+UNTRACKED = (
+    "A slice ends within an invocation, which LangGraph alone never does, and values that LangGraph does not save, as"
+    " the counters of limits, begin again with the next one."
+)
+NO_FORM = "The answer is taken as it was typed, whatever form the interrupt needs, and what does not fit ends the run."
+NO_WRITER = "A graph that knows the SDK is run without LangGraph's custom stream, and what its writer is given is lost."
+
 STORELESS: Mapping[str, str] = dict.fromkeys(("runs", "survives", "follows", "tools", "rows"), NO_STORE)
 
 

@@ -85,12 +85,16 @@ class Peer:
     """Who asks a model, by the names that the package gives them."""
     replies: tuple[str, ...] = ()
     """What a person answers to its interrupts, in their order."""
+    heeds: tuple[str, ...] = ()
+    """Words in the question that each of the answers is for. Empty: the order tells."""
     fails: Mapping[str, str] = field(default_factory=dict[str, str])
     """What does not work yet: the kind of test, and why."""
+    module: str = ""
+    """Where its graph is, under its name. Empty: a module has its name, and there it is `graph`."""
 
     @property
     def place(self) -> str:
-        return f"tests.peers.{self.name}:graph"
+        return f"tests.peers.{self.module}:{self.name}" if self.module else f"tests.peers.{self.name}:graph"
 
 
 def says(text: str) -> Completion:

@@ -70,7 +70,7 @@ async def execute(
     streams = {"stream_mode": ["updates", "custom"], "subgraphs": True}
     around = graph.plain.around() if graph.plain else nullcontext()
     try:
-        with carrying(run.context), around:
+        with carrying(run.context) as stopped_by, around:
             async for namespace, mode, chunk in runnable.astream(
                 given, config, context=_context(graph, run), **streams, **how
             ):
@@ -78,6 +78,7 @@ async def execute(
                     await notes.take(chunk)
                 elif not namespace:
                     raised += raised_in([chunk])
+        stop = stopped_by()  # a graph that catches every error has gone on to its end all the same
     except RunStopped as stopped:
         stop = stopped.reason
     except ModelFailed as failed:

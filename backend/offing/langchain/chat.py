@@ -27,7 +27,7 @@ from offing.langchain.asker import asker
 from offing.langchain.dialogue import Chat, Tool, answer_of, said_in
 from offing.langchain.endings import ModelFailed, RunStopped
 from offing.langchain.role import chat_role
-from offing.sdk.running import running, waited
+from offing.sdk.running import running, stopped, waited
 
 ANY = frozenset({"any", "required"})
 FREE = frozenset({"auto", "none", ""})
@@ -158,10 +158,11 @@ class OffingChatModel(BaseChatModel):
 
 
 def _shape(tool: dict[str, Any] | type | Callable[..., Any] | BaseTool) -> Tool:
-    if isinstance(tool, dict) and tool.get("type", "function") not in DECLARED:
-        problem = f"a tool of type {tool['type']!r}, which its provider runs by itself, is not taken"
+    kind = str(cast(dict[str, Any], tool).get("type", "function")) if isinstance(tool, dict) else "function"
+    if kind not in DECLARED:
+        problem = f"a tool of type {kind!r}, which its provider runs by itself, is not taken"
         raise InvalidInput("tools", problem, "Give the graph a tool of its own.")
-    function = convert_to_openai_tool(tool)["function"]
+    function = convert_to_openai_tool(cast(Any, tool))["function"]
     return Tool(
         name=function["name"], description=function.get("description", ""), parameters=function.get("parameters", {})
     )
@@ -204,5 +205,7 @@ def _chunk(message: AIMessage) -> ChatGenerationChunk:
 
 def _failed(role: str, failure: EngineFailure) -> Exception:
     if failure.kind is FailureKind.OUT_OF_BUDGET:
-        return RunStopped(StopReason(failure.stop or StopReason.TOKEN_LIMIT))
+        reason = StopReason(failure.stop or StopReason.TOKEN_LIMIT)
+        stopped(reason)
+        return RunStopped(reason)
     return ModelFailed(role, failure.kind, failure.message)

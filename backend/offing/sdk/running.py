@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from offing.core.errors import OffingError
+from offing.core.run import StopReason
 from offing.sdk.context import RunContext
 
 Result = TypeVar("Result")
@@ -46,18 +47,23 @@ class _Carried:
     waited_for: set[Future[Any]] = field(default_factory=set[Future[Any]])
     over: bool = False
     """The run is not executed here any more."""
+    stopped: StopReason | None = None
+    """Why a call was refused for good. None: none was."""
 
 
 _carried: ContextVar[_Carried | None] = ContextVar("offing_run", default=None)
 
 
 @contextmanager
-def carrying(context: RunContext) -> Generator[None]:
-    """Make `context` the one that code within finds. What threads still wait for at the end is cancelled."""
+def carrying(context: RunContext) -> Generator[Callable[[], StopReason | None]]:
+    """Make `context` the one that code within finds. What threads still wait for at the end is cancelled.
+
+    Gives what tells why code within was stopped, also where it has caught what told it so. None: it was not.
+    """
     carried = _Carried(context, asyncio.get_running_loop())
     token = _carried.set(carried)
     try:
-        yield
+        yield lambda: carried.stopped
     finally:
         _carried.reset(token)
         carried.over = True
@@ -68,6 +74,12 @@ def carrying(context: RunContext) -> Generator[None]:
 def running() -> RunContext:
     """The context of the run that executes this code. Raises OutsideRun."""
     return _found().context
+
+
+def stopped(reason: StopReason) -> None:
+    """Note that the run goes no further: a limit was reached, or a person asked to stop. The first reason stands."""
+    carried = _found()
+    carried.stopped = carried.stopped or reason
 
 
 def journal() -> Journal:

@@ -1,0 +1,246 @@
+"""Agents of langchain's with what its pages show next: other models, limits, hooks, tools that write state, context."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingTypeStubs=false
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from langchain.agents import AgentState, create_agent
+from langchain.agents.middleware import (
+    ContextEditingMiddleware,
+    LLMToolSelectorMiddleware,
+    ModelCallLimitMiddleware,
+    ModelFallbackMiddleware,
+    ModelRequest,
+    ModelResponse,
+    ModelRetryMiddleware,
+    SummarizationMiddleware,
+    ToolCallLimitMiddleware,
+    ToolRetryMiddleware,
+    before_model,
+    dynamic_prompt,
+    wrap_model_call,
+    wrap_tool_call,
+)
+from langchain.tools import InjectedStore, ToolRuntime, tool
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+from langgraph.types import Command
+
+from offing.langchain import OffingChatModel, plain_graph
+from offing.sdk import Graph
+from tests.peers.failing import NO_STORE, OTHER_CONFIG, UNTRACKED
+from tests.peers.playing import Heard, Peer, calls, says
+from tests.wire.replies import Fault, Reply
+
+model, second = OffingChatModel("agent"), OffingChatModel("second")
+
+
+def registered(name: str, agent: Any, *models: str, **more: Any) -> Graph:
+    return plain_graph(name, agent, code=__file__, models=models or ("agent",), **more)
+
+
+def agent(name: str, lines: Any, answer: str, question: str = "Begin.", **more: Any) -> Peer:
+    return Peer(name, question, lines, answer, module="agents", **more)
+
+
+failed: list[int] = []
+"""Attempts of the tool that fails at first."""
+
+
+@tool
+def look(what: str) -> str:
+    """Look at something."""
+    return f"{what} is green"
+
+
+@tool
+def shaky(what: str) -> str:
+    """Look at something with a shaky hand."""
+    failed.append(1)
+    if len(failed) < 2:
+        raise ConnectionError("not yet")
+    return f"{what} is green"
+
+
+def once(heard: Heard) -> Reply:
+    """One look, and what it gave."""
+    return says(f"I see {heard.last}.") if heard.answered else calls("look", what="grass")
+
+
+def always(heard: Heard) -> Reply:
+    return calls("look", what="grass")
+
+
+# Models ---------------------------------------------------------------------------------------------------------------
+
+fallback = registered(
+    "fallback", create_agent(model, [], middleware=[ModelFallbackMiddleware(second)]), "agent", "second"
+)
+
+
+def second_only(heard: Heard) -> Reply:
+    return says("I am the second.") if heard.role == "second" else Fault(400, "not today")
+
+
+@wrap_model_call
+async def choose(
+    request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+) -> Any:
+    return await handler(request.override(model=second) if len(request.messages) > 1 else request)
+
+
+routed = registered("routed", create_agent(model, [look], middleware=[choose]), "agent", "second")
+
+
+def routed_lines(heard: Heard) -> Reply:
+    return says(f"Second: {heard.last}.") if heard.role == "second" else calls("look", what="grass")
+
+
+def from_a_name() -> Any:
+    return create_agent("openai:gpt-5", [look])
+
+
+by_name = registered("by_name", from_a_name, by_name={"openai:gpt-5": "agent"})
+
+selecting: Any = LLMToolSelectorMiddleware(model=model, max_tools=1)
+selected = registered("selected", create_agent(model, [look, shaky], middleware=[selecting]))
+
+
+def selected_lines(heard: Heard) -> Reply:
+    return calls("ToolSelectionResponse", tools=["look"]) if "ToolSelectionResponse" in heard.tools else once(heard)
+
+
+# Limits and retries ---------------------------------------------------------------------------------------------------
+
+limiting: list[Any] = [ModelCallLimitMiddleware(run_limit=3, exit_behavior="end")]
+call_limited = registered("call_limited", create_agent(model, [look], middleware=limiting))
+
+tool_limiting: list[Any] = [ToolCallLimitMiddleware(run_limit=1, exit_behavior="end")]
+tool_limited = registered("tool_limited", create_agent(model, [look], middleware=tool_limiting))
+
+retrying: list[Any] = [ToolRetryMiddleware(max_retries=2, initial_delay=0.01), ModelRetryMiddleware(max_retries=1)]
+shaken = registered("shaken", create_agent(model, [shaky], middleware=retrying))
+
+
+def shaken_lines(heard: Heard) -> Reply:
+    return says(f"I see {heard.last}.") if heard.answered else calls("shaky", what="grass")
+
+
+editing: list[Any] = [ContextEditingMiddleware(token_count_method="model")]
+edited = registered("edited", create_agent(model, [look], middleware=editing))
+
+summing: Any = SummarizationMiddleware(model, trigger=("messages", 3), keep=("messages", 1))
+summed = registered("summed", create_agent(model, [look], middleware=[summing]))
+
+
+def summed_lines(heard: Heard) -> Reply:
+    if not heard.tools:
+        return says("Grass was looked at.")
+    return says("All is green.") if "Grass was looked at." in heard.everything else calls("look", what="grass")
+
+
+# Hooks, state and context ---------------------------------------------------------------------------------------------
+
+
+@before_model(can_jump_to=["end"])
+def no_more(state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+    return {"jump_to": "end", "messages": [AIMessage("Enough.")]} if len(state["messages"]) > 2 else None
+
+
+jumping = registered("jumping", create_agent(model, [look], middleware=[no_more]))
+
+
+@wrap_tool_call
+async def louder(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+    told = await handler(request)
+    return told.model_copy(update={"content": f"{told.content}!"}) if isinstance(told, ToolMessage) else told
+
+
+wrapped = registered("wrapped", create_agent(model, [look], middleware=[louder]))
+
+
+class Noted(AgentState[Any]):
+    notes: str
+
+
+@tool
+def note(text: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
+    """Note something."""
+    runtime.stream_writer({"noted": text})
+    told = ToolMessage(f"noted after {runtime.state['notes']}", tool_call_id=runtime.tool_call_id or "")
+    return Command(update={"notes": text, "messages": [told]})
+
+
+def start_noted(run: Any) -> dict[str, Any]:
+    return {"messages": [("user", run.question)], "notes": "nothing"}
+
+
+noted = registered(
+    "noted",
+    create_agent(model, [note], state_schema=Noted),
+    start=start_noted,
+    answer=lambda values: f"{values['messages'][-1].text} {values['notes']}",
+)
+
+
+def noted_lines(heard: Heard) -> Reply:
+    return says(heard.last) if heard.answered else calls("note", text="tea")
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How to speak."""
+
+    style: str
+
+
+@dynamic_prompt
+def in_style(request: ModelRequest[Manner]) -> str:
+    return f"Speak {request.runtime.context.style}."  # pyright: ignore[reportOptionalMemberAccess]
+
+
+mannered = registered(
+    "mannered",
+    create_agent(model, [], middleware=[in_style], context_schema=Manner),
+    context=lambda run: Manner("plainly"),
+)
+
+
+@tool
+async def keep(text: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+    """Keep something."""
+    await store.aput(("kept",), "one", {"text": text})
+    found = await store.aget(("kept",), "one")
+    return found.value["text"] if found else "nothing"
+
+
+kept = registered("kept", create_agent(model, [keep]))
+
+
+def kept_lines(heard: Heard) -> Reply:
+    return says(heard.last) if heard.answered else calls("keep", text="tea")
+
+
+OTHERWISE = {"runs": OTHER_CONFIG, "slices": OTHER_CONFIG}
+ALWAYS_SLICED = {"slices": UNTRACKED}
+
+AGENTS = (
+    agent("fallback", second_only, "I am the second.", roles=("agent", "second")),
+    agent("routed", routed_lines, "Second: grass is green.", roles=("agent", "second")),
+    agent("by_name", once, "I see grass is green."),
+    agent("selected", selected_lines, "I see grass is green.", fails=OTHERWISE),
+    agent("call_limited", always, "Model call limits exceeded: run limit (3/3)", fails=ALWAYS_SLICED),
+    agent("tool_limited", always, "Tool call limit reached: run limit exceeded (2/1 calls).", fails=ALWAYS_SLICED),
+    agent("shaken", shaken_lines, "I see grass is green."),
+    agent("edited", once, "I see grass is green."),
+    agent("summed", summed_lines, "All is green.", fails=OTHERWISE),
+    agent("jumping", always, "Enough."),
+    agent("wrapped", once, "I see grass is green!."),
+    agent("noted", noted_lines, "noted after nothing tea"),
+    agent("mannered", lambda heard: says(heard.told), "Speak plainly."),
+    agent("kept", kept_lines, "tea", fails={"runs": NO_STORE, "slices": NO_STORE}),
+)
