@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from offing.langchain import OffingChatModel, plain_graph
 from offing.sdk import Graph
-from tests.peers.failing import DELTAS, NO_FORM
+from tests.peers.failing import NO_FORM
 from tests.peers.playing import Heard, Peer, calls, says, together
 from tests.wire.replies import Reply
 
@@ -150,7 +150,7 @@ PEOPLE = (
     asking("formed", says, "yes, since I like it", '{"decision": "yes", "reason": "I like it"}'),
     asking("batched", send_lines, "Sent to Ada.", APPROVED),
     asking("per_call", send_lines, "Sent to Ada.", '{"type": "approve"}'),
-    asking("deep_asking", deep_lines, "I hear: Sent to Ada.", APPROVED, fails={"asks": DELTAS, "survives": DELTAS}),
+    asking("deep_asking", deep_lines, "I hear: Sent to Ada.", APPROVED),
 )
 
 WRONG = (

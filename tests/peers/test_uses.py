@@ -10,7 +10,6 @@ from offing.core.step import StepKind
 from tests.peers import agents, research, uses
 from tests.peers.conversing import Conversing, conversing, model_calls
 from tests.peers.everyone import each
-from tests.peers.failing import NO_LIMIT, NO_WRITER
 from tests.peers.playing import Heard, Peer
 from tests.wire.replies import Fault, Reply
 from tests.workers.disturbing import Bench, bench
@@ -56,7 +55,6 @@ async def test_a_follow_up_goes_on_with_what_was_saved(talk: Conversing) -> None
     assert await talk.said(second.id) == talk.peer.follow_answer
 
 
-@pytest.mark.xfail(strict=True, reason=NO_LIMIT)
 @pytest.mark.parametrize("peer", [uses.use("endless", uses.echo, "")])
 async def test_the_limit_that_a_graph_was_compiled_with_ends_it(talk: Conversing) -> None:
     ended = await talk.ask()
@@ -70,7 +68,6 @@ async def test_what_a_graph_streams_is_noted(talk: Conversing) -> None:
     assert [s.title for s in await talk.steps(ended.id) if s.kind is StepKind.NOTE] == ["half way"]
 
 
-@pytest.mark.xfail(strict=True, reason=NO_WRITER)
 @pytest.mark.parametrize("peer", [uses.use("native", uses.echo, "told", roles=())])
 async def test_what_a_graph_streams_that_knows_the_sdk_is_noted(talk: Conversing) -> None:
     ended = await talk.ask()

@@ -30,7 +30,7 @@ from typing_extensions import TypedDict
 from offing.core.run import StopReason
 from offing.langchain import OffingChatModel, plain_graph
 from offing.sdk import Graph, ReportDraft, RunContext
-from tests.peers.failing import DELTAS, NO_LIMIT
+from tests.peers.failing import BEGUN_AGAIN
 from tests.peers.playing import Heard, Peer, calls, says
 from tests.wire.replies import Fault, Reply
 
@@ -75,6 +75,18 @@ limited_builder.add_conditional_edges(
     "go_round", lambda state: "__end__" if len(state["messages"]) > 1 else "go_round", ["go_round", "__end__"]
 )
 limited = registered("limited", limited_builder.compile().with_config({"recursion_limit": 5}))
+
+
+async def ask_on(state: Steps) -> dict[str, Any]:
+    await model.ainvoke(f"Round {state.get('rounds', 0)}")
+    return go_round(state)
+
+
+asking_builder = StateGraph(Steps).add_node(ask_on).add_edge(START, "ask_on")
+asking_builder.add_conditional_edges(
+    "ask_on", lambda state: "__end__" if len(state["messages"]) > 1 else "ask_on", ["ask_on", "__end__"]
+)
+limited_asking = registered("limited_asking", asking_builder.compile().with_config({"recursion_limit": 5}))
 
 endless_builder: Any = StateGraph(Words)
 endless_builder.add_node("spin", lambda state: {"rounds": state.get("rounds", 0) + 1})
@@ -295,11 +307,12 @@ def planned_lines(heard: Heard) -> Reply:
 
 
 USES = (
-    use("limited", echo, "last step after 5", fails={"runs": NO_LIMIT, "slices": NO_LIMIT}),
+    use("limited", echo, "last step after 4"),
+    use("limited_asking", echo, "last step after 4", fails={"slices": BEGUN_AGAIN}),
     use("retried", echo, "at last"),
     use("cached", lambda _: says("42"), "42"),
     use("deferred", lambda heard: says(heard.last.upper()), "A and B and C"),
-    use("deltas", lambda heard: says(f"w{heard.last[-1]}"), "['w0', 'w1', 'w2']", fails={"slices": DELTAS}),
+    use("deltas", lambda heard: says(f"w{heard.last[-1]}"), "['w0', 'w1', 'w2']"),
     use("planned_named", planned_lines, "I look then leap."),
     use("measured", lambda heard: calls("measure", what="It"), "4 meters", tools=("measure",)),
     use("styled", echo, "You said: In style plain"),
