@@ -18,6 +18,7 @@ from tests.bench.fairness import fairness
 from tests.bench.figures import Figure, merged
 from tests.bench.flows import flow_accuracy
 from tests.bench.guard import too_slow
+from tests.bench.history import history_bytes
 from tests.bench.long import long_run
 from tests.bench.loop import loop_speed
 from tests.bench.page import circumstances, rows, store, stored, table
@@ -74,6 +75,7 @@ PARTS: Mapping[str, OnStack | Alone] = {
     "turns": OnStack(lambda one, _: per_turn(one), 5),
     "supersteps": OnStack(supersteps, 5),
     "long": OnStack(long_run, 3),
+    "history": OnStack(history_bytes, 1),
     "rollouts": OnStack(lambda one, _: rollouts_per_second(one), 3, workers=0),
     "flows": OnStack(lambda one, _: flow_accuracy(one), 1),
     "rounds": OnStack(long_research, 1),
