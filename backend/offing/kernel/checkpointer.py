@@ -325,14 +325,17 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
     async def begin(self, connection: Any) -> Position | None:
         """Where the thread stands, read once for the claim. `None` means that nothing was ever saved."""
-        self._found = await self._store.get(connection, "", None)
-        self._looked = True
-        if self._found is None:
-            return None
         if self._keeps_all:
             self._calls = dict(await self._store.calls(connection))
-        self._turns[""] = self._turn(self._found.checkpoint)
-        return Position(self._found.run_id, self._found.superstep)
+        return self.begin_after(await self._store.get(connection, "", None))
+
+    def begin_after(self, found: StoredCheckpoint | None) -> Position | None:
+        """Begin where the thread stands. `None` means that nothing was ever saved."""
+        self._found, self._looked = found, True
+        if found is None:
+            return None
+        self._turns[""] = self._turn(found.checkpoint)
+        return Position(found.run_id, found.superstep)
 
     async def save(self, connection: Any) -> Due:
         """Write the checkpoints that are due, in the caller's transaction. Raises Fenced."""

@@ -89,7 +89,8 @@ async def _ended(stage: Stage) -> Mapping[str, Any]:
         if not ended.raised:
             return ended.values
         stage.respond(awaited(ended.raised).questions)
-        position, begun = stage.saver.release(), True
+        await stage.saver.flush(None)
+        position, begun = stage.saver.lose(), True
 
 
 async def worked(stage: Stage, run: OpenRun, begun: bool) -> Execution:

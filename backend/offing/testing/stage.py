@@ -222,7 +222,8 @@ class _Store(MemoryRunStore):
         if words := self.stage.scene.people.get(len(self.stored)):
             self.place(StepDraft(StepKind.HUMAN, words, {"text": words}))
         new = await super().write(entries, usage, hook)
-        self.stage.saver.save()
+        saver = self.stage.saver
+        saver.saved(await saver.save(None))
         self.stage.moment()
         return new
 
