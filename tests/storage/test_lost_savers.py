@@ -38,6 +38,8 @@ class MortalSaver(FencedSaver):
 
     dies_at: int | None = None
     moments = 0
+    has_steps = False
+    """Each task records a step, with which the checkpoints that are due are written."""
 
     def _moment(self) -> None:
         nth, MortalSaver.moments = MortalSaver.moments, MortalSaver.moments + 1
@@ -61,6 +63,10 @@ class MortalSaver(FencedSaver):
     ) -> None:
         self._moment()
         await super().aput_writes(config, writes, task_id, task_path)
+        if self.has_steps:
+            async with self._store.transaction() as connection:
+                due = await self.save(connection)
+            self.saved(due)
 
 
 async def claim(pool: Database, fence: Fence, name: str, **how: Any) -> bool:
@@ -102,3 +108,21 @@ async def test_a_worker_lost_anywhere_leaves_no_trace_in_the_state(
         monkeypatch.setattr(MortalSaver, "dies_at", moment)
         monkeypatch.setattr(MortalSaver, "moments", 0)
         assert await ended(pool, (await claimed(pool, LOCAL_TENANT)).fence, name, content=()) == whole, moment
+
+
+@pytest.mark.parametrize("turn_key", ["count", ""])
+@pytest.mark.parametrize("name", ["delta", "files", "sends", "interrupts", "subgraph", "subgraph with a memory"])
+async def test_a_worker_lost_anywhere_leaves_no_trace_in_the_state_of_a_graph_that_knows_the_sdk(
+    pool: Database, name: str, turn_key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps one checkpoint per turn, or per superstep."""
+    monkeypatch.setattr(MortalSaver, "has_steps", True)
+    monkeypatch.setattr(MortalSaver, "dies_at", None)
+    monkeypatch.setattr(MortalSaver, "moments", 0)
+    whole, _ = await ended(pool, (await claimed(pool, LOCAL_TENANT)).fence, name, turn_key=turn_key)
+    assert whole["count"]
+    for moment in range(MortalSaver.moments):
+        monkeypatch.setattr(MortalSaver, "dies_at", moment)
+        monkeypatch.setattr(MortalSaver, "moments", 0)
+        state, _ = await ended(pool, (await claimed(pool, LOCAL_TENANT)).fence, name, turn_key=turn_key)
+        assert state == whole, moment

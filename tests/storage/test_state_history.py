@@ -6,50 +6,100 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from offing.core.run import Fence
+from offing.kernel.checkpointer import Checkpointer
+from offing.kernel.memory_checkpoints import MemoryCheckpoints
 from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.plain_state import serializer
 from offing.storage.pool import Database
 from offing_workers.saver import FencedSaver
 from tests.storage.builders import claimed
-from tests.storage.histories import PLAYS
+from tests.storage.histories import AT, PLAYS, files, history, sends
+
+Make = Callable[[], Checkpointer]
+Open = Callable[[], Awaitable[Checkpointer]]
 
 
-def one_saver(pool: Database, fence: Fence, **how: Any) -> Callable[[], Awaitable[FencedSaver]]:
-    """The same checkpointer for everything."""
-    saver = FencedSaver(pool, fence, **how)
+def one_checkpointer(make: Make) -> Open:
+    """The same one for everything."""
+    checkpointer = make()
 
-    async def open() -> FencedSaver:
-        return saver
+    async def open() -> Checkpointer:
+        return checkpointer
 
     return open
 
 
-def savers(pool: Database, fence: Fence, **how: Any) -> Callable[[], Awaitable[FencedSaver]]:
-    """A checkpointer for each thing that is done, after the one before has released the run."""
-    before: list[FencedSaver] = []
+def one_each(make: Make) -> Open:
+    """A new one for each thing that is done, after the one before has released the run."""
+    before: list[Checkpointer] = []
 
-    async def open() -> FencedSaver:
-        async with pool.transaction(LOCAL_TENANT) as connection:
-            for saver in before:
-                await saver.flush(connection)
-        before[:] = [FencedSaver(pool, fence, **how)]
+    async def open() -> Checkpointer:
+        for checkpointer in before:
+            await checkpointer.release()
+        before[:] = [make()]
         return before[0]
 
     return open
 
 
-@pytest.mark.parametrize("opened", [one_saver, savers])
-@pytest.mark.parametrize("name", PLAYS)
-async def test_history_forks_and_changes_are_those_of_langgraph(
-    pool: Database, name: str, opened: Callable[..., Callable[[], Awaitable[FencedSaver]]]
-) -> None:
-    build, play = PLAYS[name]
-    memory, open_ours = InMemorySaver(), opened(pool, (await claimed(pool, LOCAL_TENANT)).fence, content=())
+def compiled(build: Callable[[], Any], open: Open) -> Callable[[], Awaitable[Any]]:
+    async def graph() -> Any:
+        return build().compile(checkpointer=await open())
 
-    async def reference() -> Any:
+    return graph
+
+
+async def as_langgraph_does(name: str) -> Any:
+    build, play = PLAYS[name]
+    memory = InMemorySaver()
+
+    async def graph() -> Any:
         return build().compile(checkpointer=memory)
 
-    async def ours() -> Any:
-        return build().compile(checkpointer=await open_ours())
+    return await play(graph)
 
-    assert await play(ours) == await play(reference)
+
+@pytest.mark.parametrize("opened", [one_checkpointer, one_each])
+@pytest.mark.parametrize("name", PLAYS)
+async def test_history_forks_and_changes_are_those_of_langgraph(
+    pool: Database, name: str, opened: Callable[[Make], Open]
+) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    build, play = PLAYS[name]
+    open = opened(lambda: FencedSaver(pool, fence, content=()))
+    assert await play(compiled(build, open)) == await as_langgraph_does(name)
+
+
+@pytest.mark.parametrize("name", PLAYS)
+async def test_history_in_the_memory_of_the_test_kit_is_the_same(name: str) -> None:
+    build, play = PLAYS[name]
+    store = MemoryCheckpoints(serializer())
+    open = one_each(lambda: Checkpointer(store, keeps_all=True))
+    assert await play(compiled(build, open)) == await as_langgraph_does(name)
+
+
+async def test_a_graph_that_counts_turns_is_forked_and_changed_at_any_of_them(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    open = one_each(lambda: FencedSaver(pool, fence, turn_key="count"))
+    graph = compiled(files, open)
+    await (await graph()).ainvoke({"files": {"a": "b"}, "count": 0}, AT)
+    past = await history(await graph())
+    assert [snapshot.values["count"] for snapshot in past] == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+    assert [snapshot.parent_config is None for snapshot in past] == [False] * 9 + [True]
+    forked = await (await graph()).ainvoke(None, past[4].config)
+    assert forked == past[0].values
+    changed = await (await graph()).aupdate_state(past[6].config, {"files": {"a": "changed"}})
+    assert (await (await graph()).aget_state(changed)).values["files"]["a"] == "changed"
+    ended = await (await graph()).ainvoke(None, AT)
+    assert ended == {"files": past[0].values["files"] | {"a": "changed"}, "count": 9}
+    assert (await (await graph()).aget_state(past[0].config)).values["files"]["a"] == "b"
+
+
+async def test_a_graph_without_turns_is_forked_at_any_superstep(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    graph = compiled(sends, one_each(lambda: FencedSaver(pool, fence)))
+    ended = await (await graph()).ainvoke({"count": 3, "log": []}, AT)
+    past = await history(await graph())
+    assert [snapshot.metadata["step"] for snapshot in past] == [3, 2, 1, 0]
+    assert await (await graph()).ainvoke(None, past[2].config) == ended
+    assert len(await history(await graph())) == 7

@@ -1,6 +1,6 @@
-"""A checkpointer for any thread: for each, a run that is claimed, and the claim's own checkpointer."""
+"""A checkpointer for any thread, which has the own one of each."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +13,17 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
 )
 
+from offing.kernel.checkpointer import Checkpointer
+from offing.kernel.memory_checkpoints import MemoryCheckpoints
 from offing.storage import runs
 from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.plain_state import serializer
 from offing.storage.pool import Database
 from offing_workers.saver import FencedSaver
 from tests.storage.builders import TERM, a_run, stored
+
+Open = Callable[[str], Awaitable[Checkpointer]]
+"""Makes the checkpointer of a thread."""
 
 
 async def saver_of(pool: Database, thread: UUID) -> FencedSaver:
@@ -28,20 +34,39 @@ async def saver_of(pool: Database, thread: UUID) -> FencedSaver:
     return FencedSaver(pool, claim.fence, content=())
 
 
+def in_postgres(pool: Database) -> Open:
+    """For each thread a run that is claimed, and the claim's checkpointer."""
+
+    async def open(thread: str) -> Checkpointer:
+        return await saver_of(pool, UUID(thread))
+
+    return open
+
+
+def in_memory(_: Database) -> Open:
+    threads: dict[UUID, MemoryCheckpoints] = {}
+
+    async def open(thread: str) -> Checkpointer:
+        store = threads[UUID(thread)] = MemoryCheckpoints(serializer(), thread, threads.__getitem__)
+        return Checkpointer(store, keeps_all=True)
+
+    return open
+
+
 class Threads(BaseCheckpointSaver[str]):
     """Hands each call to the checkpointer of its thread."""
 
-    def __init__(self, pool: Database) -> None:
+    def __init__(self, open: Open) -> None:
         super().__init__()
-        self._pool = pool
-        self._savers: dict[str, FencedSaver] = {}
+        self._open = open
+        self._savers: dict[str, Checkpointer] = {}
 
-    async def _of(self, thread: str) -> FencedSaver:
+    async def _of(self, thread: str) -> Checkpointer:
         if thread not in self._savers:
-            self._savers[thread] = await saver_of(self._pool, UUID(thread))
+            self._savers[thread] = await self._open(thread)
         return self._savers[thread]
 
-    async def _named(self, config: RunnableConfig | None) -> FencedSaver:
+    async def _named(self, config: RunnableConfig | None) -> Checkpointer:
         assert config is not None
         return await self._of(config["configurable"]["thread_id"])  # pyright: ignore[reportTypedDictNotRequiredAccess]
 
@@ -77,7 +102,7 @@ class Threads(BaseCheckpointSaver[str]):
         await (await self._of(thread_id)).adelete_thread(thread_id)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await self._flushed(source_thread_id)
+        await (await self._of(source_thread_id)).release()
         await (await self._of(target_thread_id)).acopy_thread(source_thread_id, target_thread_id)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -87,8 +112,3 @@ class Threads(BaseCheckpointSaver[str]):
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         for saver in self._savers.values():
             await saver.adelete_for_runs(run_ids)
-
-    async def _flushed(self, thread_id: str) -> None:
-        """What waits in memory for the claim's next step is written."""
-        async with self._pool.transaction(LOCAL_TENANT) as connection:
-            await (await self._of(thread_id)).flush(connection)

@@ -135,7 +135,6 @@ class Unsaved:
     metadata: CheckpointMetadata
     parent: str | None
     """Id of the nearest kept checkpoint before it. `None` means that it is the first."""
-    is_kept: bool
     turn: int | None = None
     parent_writes: tuple[TaskWrite, ...] = ()
     """What tasks wrote at the parent to channels that are rebuilt from it."""
@@ -143,6 +142,7 @@ class Unsaved:
     prepared: Any = None
     ended: tuple[str, ...] = ()
     """Namespaces of subgraphs whose calls ended with its superstep."""
+    is_kept: bool = False
     nth: int = 0
     """Position in the order in which this claim made its checkpoints."""
 
@@ -249,17 +249,12 @@ class Checkpointer(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         ns, parent = _where(config)
         unsaved = self._new(ns, parent, checkpoint, get_checkpoint_metadata(config, metadata))
-        if unsaved.is_kept and not self._at_exit:
-            unsaved.prepared = self._prepared(unsaved)
+        if self._is_kept(unsaved):
+            self._keep(unsaved)
         self._latest[ns] = unsaved
         self._pending.pop((ns, parent or ""), None)  # it is in the checkpoint now
         if not ns:
             self._end_calls(unsaved, parent)
-        if unsaved.is_kept:
-            (self._at_release if self._at_exit else self._due).append(unsaved)
-            self._turns[ns] = unsaved.turn
-            if CALLED in ns:
-                self._calls[ns] = unsaved.root
         if not (self._turn_key or self._at_exit or metadata.get("source") == "input"):
             await self._save_now()
         return self._config(ns, unsaved.id)
@@ -365,6 +360,11 @@ class Checkpointer(BaseCheckpointSaver[str]):
         if self._keep_latest is not None:
             await self._store.prune(connection, self._keep_latest)
 
+    async def release(self) -> None:
+        """Write everything that is in memory only, in a transaction of its own. Raises Fenced."""
+        async with self._store.transaction() as session:
+            await self.flush(session)
+
     def interrupts(self) -> tuple[Interrupt, ...]:
         """The graph's own interrupts that the run waited for when this claim began, answered or not."""
         writes = self._found.writes if self._found else ()
@@ -375,15 +375,26 @@ class Checkpointer(BaseCheckpointSaver[str]):
     # Its rule
 
     def _new(self, ns: str, parent: str | None, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> Unsaved:
-        above = self._latest.get(ns)
-        kept = above.parent if above is not None and above.id == parent and not above.is_kept else parent
         counted = cast(Mapping[str, Any], metadata.get(COUNTERS) or {})
         delta = tuple(name for name in counted if name in checkpoint["channel_versions"])
-        unsaved = Unsaved(ns, checkpoint, metadata, kept, False, self._turn(checkpoint), delta=delta)
         pending = self._pending.get((ns, parent or ""), {}).values()
-        unsaved.parent_writes = tuple(write for write in pending if write.channel in delta)
-        unsaved.is_kept, unsaved.nth = self._is_kept(unsaved), next(self._count)
-        return unsaved
+        writes = tuple(write for write in pending if write.channel in delta)
+        above = self._latest.get(ns)
+        if above is not None and above.id == parent and not above.is_kept:
+            if writes:  # they are stored at it
+                self._keep(above)
+            else:
+                parent = above.parent
+        return Unsaved(ns, checkpoint, metadata, parent, self._turn(checkpoint), writes, delta, nth=next(self._count))
+
+    def _keep(self, unsaved: Unsaved) -> None:
+        if not self._at_exit:
+            unsaved.prepared = self._prepared(unsaved)
+        unsaved.is_kept = True
+        (self._at_release if self._at_exit else self._due).append(unsaved)
+        self._turns[unsaved.ns] = unsaved.turn
+        if CALLED in unsaved.ns:
+            self._calls[unsaved.ns] = unsaved.root
 
     def _is_kept(self, unsaved: Unsaved) -> bool:
         """Whether a checkpoint is kept at all, beside the position where a slice ends."""
