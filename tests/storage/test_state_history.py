@@ -35,7 +35,7 @@ def one_each(make: Make) -> Open:
 
     async def open() -> Checkpointer:
         for checkpointer in before:
-            await checkpointer.release()
+            await checkpointer.flush_now()
         before[:] = [make()]
         return before[0]
 

@@ -102,7 +102,7 @@ class Threads(BaseCheckpointSaver[str]):
         await (await self._of(thread_id)).adelete_thread(thread_id)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await (await self._of(source_thread_id)).release()
+        await (await self._of(source_thread_id)).flush_now()
         await (await self._of(target_thread_id)).acopy_thread(source_thread_id, target_thread_id)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:

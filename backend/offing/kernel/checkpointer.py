@@ -360,7 +360,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         if self._keep_latest is not None:
             await self._store.prune(connection, self._keep_latest)
 
-    async def release(self) -> None:
+    async def flush_now(self) -> None:
         """Write everything that is in memory only, in a transaction of its own. Raises Fenced."""
         async with self._store.transaction() as session:
             await self.flush(session)

@@ -31,11 +31,6 @@ class MemorySaver(Checkpointer):
             raise StateTooLarge(f"The graph's state has {self.sizes[-1]} bytes, over {LIMIT}.")
         return await super().aput(config, checkpoint, metadata, new_versions)
 
-    def release(self) -> int | None:
-        """The worker lets go: everything is kept. The superstep to go on after; None: from the beginning."""
-        self._kept |= self._latest
-        return self.lose()
-
     def lose(self) -> int | None:
         """The worker is gone: go back to what was kept. The superstep to go on after; None: from the beginning."""
         self.forget()
