@@ -13,6 +13,8 @@ from offing.sdk.tool import OwnTool
 from offing.services.graph_folders import FIELD, TOOLS, BrokenProject
 from offing.tools import reserved
 
+REGISTER = "Register one: graph = offing.langchain.plain_graph(NAME, compiled, code=__file__), or offing.sdk.Graph(…)."
+
 
 def by_name(
     offers: Mapping[Path, tuple[Graph, ...]], before: Mapping[str, Graph]
@@ -41,15 +43,19 @@ def graphs_in(name: str, found: object, place: Path, installed: Sequence[Graph])
         return [found]
     if not isinstance(found, ModuleType):
         problem = f"{place}: {name} is {type(found).__name__} and no graph"
-        raise InvalidInput(FIELD, problem, "Name an offing.sdk.Graph.")
+        raise InvalidInput(FIELD, problem, REGISTER if _is_langgraph(found) else "Name an offing.sdk.Graph.")
     values = dict.fromkeys(value for value in vars(found).values() if isinstance(value, Graph))
     graphs = [graph for graph in values if not any(graph is other for other in installed)]
     if not graphs:
         problem = f"{place} has no graph: none of the values of module {name} is an offing.sdk.Graph"
-        raise InvalidInput(FIELD, problem, "Write `graph = Graph(…)` or `graph = plain_graph(…)` in it.")
+        raise InvalidInput(FIELD, problem, REGISTER)
     if len({graph.name for graph in graphs}) < len(graphs):
         raise InvalidInput(FIELD, f"{place} has two graphs of one name", "Rename one of them.")
     return graphs
+
+
+def _is_langgraph(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "langgraph"
 
 
 def complete(graph: Graph, tools: Mapping[str, OwnTool]) -> Graph:

@@ -81,6 +81,11 @@ def test_a_file_has_all_graphs_that_are_its_own_values(tmp_path: Path) -> None:
     ("name", "text", "said"),
     [
         ("guide.py", "graph = 3\n", "has no graph"),
+        (
+            "guide.py",
+            "from langgraph.graph import StateGraph\ngraph = StateGraph(dict)\n",
+            "Register one:",
+        ),
         ("guide.py", FILE + FILE.replace("graph =", "again ="), "two graphs of one name"),
         ("guide.py", "import nowhere_to_be_found\n", "No module named 'nowhere_to_be_found'. Install"),
         ("guide.py", "graph = \n", "guide.py:2: SyntaxError"),
@@ -154,6 +159,7 @@ def test_an_import_s_failure_names_modules_as_their_author_does(tmp_path: Path) 
     [
         ("harbour/words.py", "import names\n", "No module named 'names'. Write harbour.names."),
         ("pyproject.toml", PROJECT.replace("harbour:graph", "harbour:grph"), "no grph in harbour, which harbour:grph"),
+        ("harbour/__init__.py", "from langgraph.graph import StateGraph\ngraph = StateGraph(dict)\n", "Register one:"),
         ("harbour/words.py", TOOL, "words.py:4: nothing: A tool is an async function. Write `async def`."),
     ],
 )

@@ -1,5 +1,6 @@
 """Faults that an author does not see while all goes well: a failing model, a misspelt key, a tool that does more."""
 
+import asyncio
 import subprocess
 import time
 from dataclasses import replace
@@ -118,6 +119,24 @@ async def forgetful_of_a_helper(state: Any, runtime: Any) -> dict[str, Any]:
     return await good(state, runtime)
 
 
+async def forgetful_in_a_list(state: Any, runtime: Any) -> dict[str, Any]:
+    if state["turn"] > 1_000:
+        return {"last": [begun(state, runtime)]}
+    return await good(state, runtime)
+
+
+async def forgetful_of_an_answer(state: Any, runtime: Any) -> dict[str, Any]:
+    if state["turn"] > 1_000:
+        return {"last": begun(state, runtime).cr_code}
+    return await good(state, runtime)
+
+
+async def by_gathering(state: Any, runtime: Any) -> dict[str, Any]:
+    told = await asyncio.gather(good(state, runtime), *[good(state, runtime) for _ in range(0)])
+    later = good(state, runtime)
+    return {**told[0], **await later}
+
+
 class Tracker:
     def record(self) -> None: ...
 
@@ -129,10 +148,16 @@ async def with_a_tracker(state: Any, runtime: Any) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore:coroutine")
-@pytest.mark.parametrize("node", [forgetful, forgetful_by_name, forgetful_of_a_helper])
+@pytest.mark.parametrize(
+    "node", [forgetful, forgetful_by_name, forgetful_of_a_helper, forgetful_in_a_list, forgetful_of_an_answer]
+)
 async def test_an_await_that_was_forgotten_is_found(node: Any) -> None:
     assert [found.rule for found in await check(looping(node)) if found.rule == "not-awaited"] == ["not-awaited"]
-    assert await check(looping(with_a_tracker)) == ()
+
+
+async def test_an_await_that_stands_elsewhere_is_none_that_was_forgotten() -> None:
+    for node in (with_a_tracker, by_gathering):
+        assert await check(looping(node)) == ()
 
 
 class Args(ToolArgs, frozen=True):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from offing.core.errors import InvalidInput
 from offing.sdk import Graph
 from offing.services.graphs import Catalogue
 from offing.testing.checking.code import faults_of_code
@@ -26,8 +27,7 @@ async def check(graph: Graph) -> tuple[Finding, ...]:
         compiled: Any = graph.build().compile()
         compiled.get_graph()
     except Exception as error:  # an author's code may raise anything, and that is what is to be said
-        why = f"It cannot be built: {type(error).__name__}: {error}."
-        return (Finding(ERROR, "build", graph.name, why, "Mend `build`."),)
+        return (_not_built(graph, error),)
     whole, walk = Catalogue([graph])[graph.name], Walk(compiled)
     found = [*faults_of_models(whole, walk), *faults_of_compiling(graph.name, walk), *faults_of_types(whole, walk)]
     found += [*faults_of_returns(walk), *faults_of_effects(whole, walk)]
@@ -36,3 +36,10 @@ async def check(graph: Graph) -> tuple[Finding, ...]:
     else:
         found += [*faults_of_shape(whole), *faults_of_code(whole), *await faults_of_trial(whole)]
     return tuple(sorted(dict.fromkeys(found), key=lambda f: (f.level != ERROR, f.rule, f.place)))
+
+
+def _not_built(graph: Graph, error: Exception) -> Finding:
+    if isinstance(error, InvalidInput):
+        return Finding(ERROR, "build", graph.name, f"It cannot be built: {error.problem}.", error.remedy)
+    why = f"It cannot be built: {type(error).__name__}: {error}."
+    return Finding(ERROR, "build", graph.name, why, "Mend `build`.")

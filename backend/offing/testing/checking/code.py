@@ -6,10 +6,10 @@ followed. Reads code and never runs it.
 
 import ast
 from collections.abc import Iterator
-from inspect import iscoroutinefunction
 from typing import Any
 
-from offing.sdk import Graph, Role, RunContext
+from offing.sdk import Graph, Role
+from offing.testing.checking.awaiting import not_awaited
 from offing.testing.checking.finding import ERROR, WARNING, Finding
 from offing.testing.checking.reading import Reading, Source, named
 from offing.tools import reserved
@@ -42,9 +42,6 @@ SEEDED = "random.Random"
 
 ORDERLESS = frozenset({"sorted", "any", "all", "sum", "len", "max", "min", "set", "frozenset"})
 """What makes the same of things in any order."""
-
-AWAITED = frozenset(name for name, value in vars(RunContext).items() if iscoroutinefunction(value))
-"""What a run's context does when it is awaited."""
 
 REMEDY = {
     CLOCK: "Time is not for nodes: budgets see to it, and a step has its own.",
@@ -99,40 +96,6 @@ def _fault(source: Source, node: ast.AST, what: str, why: str) -> Finding:
     level = WARNING if why == DIFFERS["builtins.set"] else ERROR
     text = f"{what}, which depends on {why}: after a lost worker it runs again and may go another way."
     return Finding(level, "unsafe-to-repeat", source.place(node), text, REMEDY[why])
-
-
-def not_awaited(source: Source) -> Iterator[Finding]:
-    """Statements that make a coroutine and leave it, so that what they say is never done."""
-    for statement in ast.walk(source.tree):
-        call = statement.value if isinstance(statement, ast.Expr) else None
-        if not isinstance(call, ast.Call):
-            continue
-        if name := _coroutine(call.func, source):
-            why = f"It calls {name} without awaiting it, so that nothing happens."
-            yield Finding(ERROR, "not-awaited", source.place(call), why, "Write `await` before it.")
-
-
-def _coroutine(called: ast.expr, source: Source) -> str:
-    """The name of an async function that is called. Empty: it is none, as far as can be told."""
-    if iscoroutinefunction(source.value(called)):
-        return getattr(called, "attr", "") or getattr(called, "id", "")
-    if not isinstance(called, ast.Attribute):
-        return ""
-    of_context = called.attr in AWAITED and _is_context(called.value, source)
-    return called.attr if of_context or called.attr == "ainvoke" else ""
-
-
-def _is_context(node: ast.expr, source: Source) -> bool:
-    """Whether it is `runtime.context`, or a name for that."""
-    if isinstance(node, ast.Name):
-        given = (n for n in ast.walk(source.tree) if isinstance(n, ast.Assign | ast.AnnAssign))
-        named_so = {t.id: n.value for n in given for t in _targets(n) if isinstance(t, ast.Name)}
-        node = named_so.get(node.id) or node
-    return getattr(node, "attr", getattr(node, "id", "")) in ("context", "ctx")
-
-
-def _targets(assigned: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
-    return assigned.targets if isinstance(assigned, ast.Assign) else [assigned.target]
 
 
 def _room(name: str) -> str | None:

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from offing.langchain import OffingChatModel
-from offing.testing.checking.code import CHANCE, CLOCK, OUTSIDE, differing, not_awaited
+from offing.testing.checking.awaiting import not_awaited
+from offing.testing.checking.code import CHANCE, CLOCK, OUTSIDE, differing
 from offing.testing.checking.finding import ERROR, WARNING, Finding
-from offing.testing.checking.reading import Source, own_nodes
+from offing.testing.checking.reading import Source, named_so, own_nodes
 from offing.testing.checking.walking import PLAIN, Walk, parts
 
 WAITING = frozenset({"invoke", "stream", "batch"})
@@ -88,18 +89,14 @@ def _asks(statement: ast.stmt) -> bool:
 
 def _root(node: ast.expr, function: ast.AsyncFunctionDef, source: Source) -> Any:
     """What an expression begins with: `model` in `model.bind_tools(tools)`, also by a name given to that before."""
+    given = named_so(function)
     for _ in range(8):
         while isinstance(node, ast.Attribute | ast.Call):
             node = node.value if isinstance(node, ast.Attribute) else node.func
-        assigned = [n.value for n in own_nodes(function) if isinstance(n, ast.Assign) and _assigns(n, node)]
-        if not assigned:
+        if (assigned := given.get(getattr(node, "id", ""))) is None:
             break
-        node = assigned[-1]
+        node = assigned
     return source.value(node)
-
-
-def _assigns(statement: ast.Assign, name: ast.expr) -> bool:
-    return any(isinstance(t, ast.Name) and isinstance(name, ast.Name) and t.id == name.id for t in statement.targets)
 
 
 def _holds_model(value: Any) -> bool:

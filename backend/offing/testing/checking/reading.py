@@ -100,6 +100,17 @@ def own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.
             waiting += ast.iter_child_nodes(node)
 
 
+def named_so(tree: ast.AST) -> dict[str, ast.expr | None]:
+    """What names are given to: the last assignment of each."""
+    given = (node for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.AnnAssign))
+    targets = ((t, node.value) for node in given for t in _targets(node))
+    return {target.id: value for target, value in targets if isinstance(target, ast.Name)}
+
+
+def _targets(assigned: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return assigned.targets if isinstance(assigned, ast.Assign) else [assigned.target]
+
+
 def _called(source: Source) -> list[FunctionType]:
     """Functions that a function names: called here, or handed on."""
     found = [source.value(n) for n in ast.walk(source.tree) if isinstance(n, ast.Name | ast.Attribute)]
