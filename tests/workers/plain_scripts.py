@@ -9,10 +9,9 @@ from offing.services.runs import RunRequest
 
 PLACE = "tests.graphs.plain"
 
-GRAPHS = ",".join(
-    f"{PLACE}.{name}:graph"
-    for name in ("react", "supervisor", "map_reduce", "swarm", "review", "reader", "keeping", "functional")
-)
+NAMES = ("react", "supervisor", "map_reduce", "swarm", "review", "reader", "keeping", "functional", "remembering")
+
+GRAPHS = ",".join(f"{PLACE}.{name}:graph" for name in NAMES)
 
 
 @dataclass(frozen=True)
@@ -156,6 +155,31 @@ FUNCTIONAL = Play(
     },
     "Red outside, dark inside.",
     3,
+)
+
+REMEMBERING = Play(
+    "plain_remembering",
+    "Look around.",
+    {
+        "thinker": {
+            "answers": [says("lost")],
+            "cases": [
+                case("Look around.", says("I see a door.")),
+                case("Noted: one, two.", says("Done: one, two.")),
+                case("Noted: one.", says("I see a window.")),
+            ],
+        },
+        "noter": {
+            "answers": [says("lost")],
+            "cases": [
+                case("Notes so far: none.", says("one")),
+                case("Notes so far: one.", says("two")),
+                case("Notes so far: one, two.", says("three")),
+            ],
+        },
+    },
+    "Done: one, two.",
+    5,
 )
 
 PLAYS = (REACT, SUPERVISOR, MAP_REDUCE, SWARM)

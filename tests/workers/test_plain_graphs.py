@@ -14,14 +14,25 @@ from offing.services.runs import cancel
 from tests.documents import ingest_folder
 from tests.workers.conftest import Platform, Standing
 from tests.workers.plain_runs import answer_of, model_calls, prompts, report_of, started, turns_of
-from tests.workers.plain_scripts import FUNCTIONAL, GRAPHS, PLAYS, REACT, REVIEW, SUPERVISOR, Play, calls, says
+from tests.workers.plain_scripts import (
+    FUNCTIONAL,
+    GRAPHS,
+    PLAYS,
+    REACT,
+    REMEMBERING,
+    REVIEW,
+    SUPERVISOR,
+    Play,
+    calls,
+    says,
+)
 
 STANDING = {"OFFING_GRAPHS": GRAPHS, "OFFING_SLICE_TURNS": "2"}
 """Slices that are shorter than any of the runs, so that each goes on from its checkpoints."""
 
 
 @pytest.mark.parametrize("durability", ["sync", "exit"])
-@pytest.mark.parametrize("play", PLAYS, ids=lambda play: play.graph)
+@pytest.mark.parametrize("play", [*PLAYS, REMEMBERING], ids=lambda play: play.graph)
 async def test_a_graph_runs_as_it_was_written_and_trains_by_imitation(
     play: Play, durability: str, standing: Platform
 ) -> None:

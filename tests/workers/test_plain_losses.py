@@ -14,7 +14,7 @@ from offing.services.questions import answer, asked
 from offing.storage.runs import RunRow
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.plain_runs import answer_of, model_calls, prompts, started, turns_of
-from tests.workers.plain_scripts import GRAPHS, PLAYS, REVIEW, Play, says
+from tests.workers.plain_scripts import GRAPHS, PLAYS, REMEMBERING, REVIEW, Play, says
 
 QUICK = {
     "OFFING_GRAPHS": GRAPHS,
@@ -53,7 +53,9 @@ async def test_graphs_of_all_shapes_survive_the_loss_of_their_worker(
     platform: Platform, start_worker: StartWorker
 ) -> None:
     """The moment is random, and another one for each of them."""
-    begun = [(play, (await started(platform, play.request(delay_ms=SLOW))).id) for play in (*PLAYS, REVIEW)]
+    begun = [
+        (play, (await started(platform, play.request(delay_ms=SLOW))).id) for play in (*PLAYS, REMEMBERING, REVIEW)
+    ]
     calls = random.randrange(1, sum(play.calls for play, _ in begun) - 2)
     await killed_after(platform, [run for _, run in begun], calls, start_worker)
     start_worker(**QUICK)

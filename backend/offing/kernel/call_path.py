@@ -16,6 +16,9 @@ from offing.core.errors import OffingError
 CallPath = tuple[int, str]
 """Superstep of the run's own graph, and path."""
 
+TASK = ":"
+"""In a namespace, in front of the id of the task."""
+
 LEVEL, INNER = "|", ">"
 
 
@@ -41,6 +44,7 @@ class CallPathTracker(AsyncCallbackHandler):
         known = metadata or {}
         if namespace := known.get("langgraph_checkpoint_ns"):
             own = self._at.setdefault(str(namespace), _own(known))
+            self._at[str(namespace).rpartition(TASK)[0]] = own  # a subgraph with a memory is called without the id
             self.latest = self.latest if LEVEL in str(namespace) else max(self.latest, own[0])
 
     def current(self) -> CallPath:

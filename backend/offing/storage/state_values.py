@@ -149,11 +149,14 @@ class ValueEncoder:
 
     def _list(self, version: str, body: bytes, count: int, known: _Known | None) -> tuple[_Known, ValueRow]:
         items = memoryview(body)[_list_header(body) :]
-        found = _Known(version, version, LIST, len(items), _digest(items), count, chain=len(items))
-        grew = known is not None and known.type == LIST and 0 < known.size <= len(items)
-        if known is None or not grew or _digest(items[: known.size]) != known.digest:
+        before = known.size if known is not None and known.type == LIST and known.size <= len(items) else 0
+        digest = _digest_of(items[:before])
+        grew = known is not None and before > 0 and digest.digest() == known.digest
+        digest.update(items[before:])
+        found = _Known(version, version, LIST, len(items), digest.digest(), count, chain=len(items))
+        if known is None or not grew:
             return found, ValueRow("", version, None, LIST, count, bytes(items))
-        return found, ValueRow("", version, known.stored, LIST, count - known.items, bytes(items[known.size :]))
+        return found, ValueRow("", version, known.stored, LIST, count - known.items, bytes(items[before:]))
 
     def _dict(self, version: str, body: bytes, value: dict[Any, Any], known: _Known | None) -> tuple[_Known, ValueRow]:
         keys = self._keys(value)
@@ -242,5 +245,9 @@ def _header_of(count: int) -> bytes:
     return b"\xdc" + count.to_bytes(2, "big") if count < 65_536 else b"\xdd" + count.to_bytes(4, "big")
 
 
+def _digest_of(body: bytes | memoryview) -> blake2b:
+    return blake2b(body, digest_size=16)
+
+
 def _digest(body: bytes | memoryview) -> bytes:
-    return blake2b(body, digest_size=16).digest()
+    return _digest_of(body).digest()
