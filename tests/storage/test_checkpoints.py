@@ -98,6 +98,29 @@ async def test_state_with_content_in_it_is_refused_by_name(pool: Database) -> No
         await put(FencedSaver(pool, claim.fence), a_checkpoint(1, pages="x" * 300_000))
 
 
+async def test_a_state_with_too_much_content_is_refused_with_its_largest_key_and_the_run_can_be_released(
+    pool: Database,
+) -> None:
+    claim = await claimed(pool, LOCAL_TENANT)
+    saver = FencedSaver(pool, claim.fence, content=())
+    large = a_checkpoint(1, pages="x" * 17_000_000, rest="y" * 1_000)
+    large["channel_versions"] = {"pages": "1", "rest": "1"}
+    with pytest.raises(StateTooLarge, match=r"over the limit of 16777216 .* 'pages' with 170000\d\d bytes"):
+        await put(saver, large)
+    await saver.flush_now()
+    assert await saved(pool) == 0
+
+
+async def test_a_history_of_many_times_the_limit_is_stored_while_each_state_is_within_it(pool: Database) -> None:
+    claim = await claimed(pool, LOCAL_TENANT)
+    saver = FencedSaver(pool, claim.fence, content=())
+    for nth in range(3):
+        draft = a_checkpoint(nth, draft=f"{nth}" * 9_000_000)
+        draft["channel_versions"] = {"draft": str(nth)}
+        await put(saver, draft, nth)
+    assert await saved(pool) == 3
+
+
 FORGED = [
     ("msgpack", packb(Ext(EXT_CONSTRUCTOR_POS_ARGS, packb(("os", "system", ["touch /tmp/offing-pwned"]))))),
     ("json", b'{"lc": 2, "type": "constructor", "id": ["os", "system"], "args": ["touch /tmp/offing-pwned"]}'),

@@ -13,7 +13,7 @@ from offing.storage.plain_state import serializer
 from offing.storage.pool import Database
 from offing_workers.saver import FencedSaver
 from tests.storage.builders import claimed
-from tests.storage.histories import AT, PLAYS, files, history, sends
+from tests.storage.histories import AT, PLAYS, delta, files, history, sends
 
 Make = Callable[[], Checkpointer]
 Open = Callable[[], Awaitable[Checkpointer]]
@@ -103,3 +103,23 @@ async def test_a_graph_without_turns_is_forked_at_any_superstep(pool: Database) 
     assert [snapshot.metadata["step"] for snapshot in past] == [3, 2, 1, 0]
     assert await (await graph()).ainvoke(None, past[2].config) == ended
     assert len(await history(await graph())) == 7
+
+
+@pytest.mark.parametrize("content", [(), None])
+async def test_what_is_written_at_the_release_alone_is_the_whole_state(
+    pool: Database, content: tuple[type, ...] | None
+) -> None:
+    """Under the durability `exit`, also of a channel that is rebuilt from what was written before."""
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    states: list[Any] = []
+    for open in (one_each(lambda: FencedSaver(pool, fence, at_exit=True, content=content)), None):
+        memory = InMemorySaver()
+        for given in ({"log": ["in"], "count": 0}, {"log": ["again"]}, {"log": ["and again"]}):
+            saver = await open() if open else memory
+            graph: Any = delta().compile(checkpointer=saver)
+            await graph.ainvoke(given, AT, durability="exit")
+        saver = await open() if open else memory
+        graph = delta().compile(checkpointer=saver)
+        states.append((await graph.aget_state(AT)).values)
+    assert states[0] == states[1]
+    assert len(states[0]["log"]) == 24

@@ -14,7 +14,7 @@ from offing.services.questions import answer, asked
 from offing.storage.runs import RunRow
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.plain_runs import answer_of, model_calls, prompts, started, turns_of
-from tests.workers.plain_scripts import GRAPHS, PLAYS, REMEMBERING, REVIEW, Play, says
+from tests.workers.plain_scripts import GRAPHS, PLAYS, REACT, REMEMBERING, REVIEW, Play, says
 
 QUICK = {
     "OFFING_GRAPHS": GRAPHS,
@@ -67,6 +67,18 @@ async def test_graphs_of_all_shapes_survive_the_loss_of_their_worker(
         assert await answer_of(platform, run) == play.answer, seen
         assert len(model_calls(steps)) == play.calls == len(set(prompts(turns))), seen
         assert [s.title for s in steps if s.kind is StepKind.NOTE] == list(play.notes), seen
+
+
+async def test_a_run_keeps_as_many_checkpoints_as_the_setting_says(
+    platform: Platform, start_worker: StartWorker
+) -> None:
+    start_worker(**QUICK, OFFING_KEEP_RUNNING_CHECKPOINTS="2")
+    run = await started(platform, REACT.request())
+    await platform.ended(run.id)
+    async with platform.database.transaction(platform.tenant) as connection:
+        found = await connection.execute("select superstep from checkpoint where run_id = %s order by 1", (run.id,))
+        assert [superstep for (superstep,) in await found.fetchall()] == [4, 5]
+    assert await answer_of(platform, run.id) == REACT.answer
 
 
 async def test_a_journalled_function_in_a_subgraph_is_done_once_and_another_again(
