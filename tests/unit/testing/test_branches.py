@@ -143,7 +143,15 @@ async def search_by_turns(state: Any, runtime: Any) -> dict[str, Any]:
     return {"found": [seq]}
 
 
-@pytest.mark.parametrize("work", [search, search_by_turns])
+async def gather(state: Any, runtime: Any) -> dict[str, Any]:
+    """Several calls of one branch at once: a loss may cost all that were in the air."""
+    ctx: RunContext = runtime.context
+    await asyncio.gather(*[ctx.use(ToolCall("pause", {"pauses": 4 - n})) for n in range(3)])
+    told = await asyncio.gather(*[said(ctx, f"{state['topic']} {n}") for n in range(2)])
+    return {"found": [seq for seq, _ in told]}
+
+
+@pytest.mark.parametrize("work", [search, search_by_turns, gather])
 async def test_a_graph_whose_branches_make_calls_survives_and_has_no_fault(work: Any) -> None:
     whole = await survives(branching(work), "When were the towers lit?", documents=PAGES)
     assert whole.moments > 15
