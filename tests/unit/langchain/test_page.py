@@ -1,19 +1,52 @@
-"""What the page on LangGraph graphs shows is a graph that can be registered and drawn."""
+"""What the page on LangGraph graphs shows is loaded as a file, has no fault, and passes the tests beside it."""
 
+import asyncio
 import re
+import sys
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from offing.sdk import Graph
+from offing.services.graphs import Catalogue
+from offing.testing.checking import check
 
 PAGE = Path(__file__).parents[3] / "docs" / "langgraph.md"
 
 
-def test_the_first_example_of_the_page_is_a_graph(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(from langchain_core.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    names: dict[str, Any] = {"__file__": str(tmp_path / "guide.py"), "__name__": "guide"}
-    exec(compile(code, "guide.py", "exec", dont_inherit=True), names)
-    graph: Graph = names["graph"]
+def example(first: str) -> str:
+    """The one that begins so."""
+    (code,) = re.findall(rf"```python\n({first}.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    return code
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    """The first example, saved as the page says."""
+    (tmp_path / "guide.py").write_text(example("from langchain_core"))
+    return Catalogue(paths=str(tmp_path / "guide.py"), home=tmp_path / "home")["guide"]
+
+
+def test_the_first_example_of_the_page_is_a_graph_without_a_fault(graph: Graph) -> None:
     drawn = graph.build().compile().get_graph().draw_mermaid()
     assert (graph.name, [role.name for role in graph.roles]) == ("guide", ["agent"])
     assert "call_model -.-> tools" in drawn
+    assert asyncio.run(check(graph)) == ()
+
+
+@pytest.fixture
+def guide(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the page's tests import."""
+    module = type(sys)("guide")
+    module.graph = graph  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setitem(sys.modules, "guide", module)
+
+
+@pytest.mark.usefixtures("guide")
+def test_the_tests_of_the_page_pass() -> None:
+    names: dict[str, object] = {}
+    exec(compile(example("import asyncio"), "test_guide.py", "exec", dont_inherit=True), names)
+    tests = [value for name, value in names.items() if name.startswith("test_") and callable(value)]
+    assert len(tests) == 2
+    for test in tests:
+        test()
