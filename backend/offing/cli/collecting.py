@@ -86,7 +86,7 @@ def rollout(
     wait
         Return when all groups have ended.
     path
-        A folder with a graph that is not installed, or several.
+        A folder or a .py file with a graph that is not installed, or several.
     json
         Print only JSON on standard output.
     """
@@ -250,7 +250,7 @@ def evaluate_policy(
     engine
         `role=engine` for other roles; or `all=…`.
     path
-        A folder with a graph that is not installed, or several.
+        A folder or a .py file with a graph that is not installed, or several.
     json
         Print only JSON on standard output.
     """

@@ -33,7 +33,7 @@ def list_(*, path: Paths = (), json: Json = False) -> int:
     Parameters
     ----------
     path
-        A folder with a graph that is not installed, or several.
+        A folder or a .py file with a graph that is not installed, or several.
     """
     graphs = loaded(with_paths(load_settings(), path))
     rows = [_row(graph) for graph in sorted(graphs.values(), key=lambda graph: graph.name)]
@@ -57,7 +57,7 @@ def draw(name: str, *, format: Literal["text", "mermaid"] = "text", path: Paths 
     format
         text: one line a node. mermaid: a diagram for Markdown.
     path
-        A folder with a graph that is not installed, or several.
+        A folder or a .py file with a graph that is not installed, or several.
     """
     drawn: Any = graph_named(with_paths(load_settings(), path), name).build().compile().get_graph()
     print(drawn.draw_mermaid().strip() if format == "mermaid" else "\n".join(_lines(drawn)))
@@ -71,7 +71,7 @@ def check(name: str, *, path: Paths = (), json: Json = False) -> int:
     Parameters
     ----------
     path
-        A folder with a graph that is not installed, or several.
+        A folder or a .py file with a graph that is not installed, or several.
     """
     from offing.testing.checking import ERROR
     from offing.testing.checking import check as look

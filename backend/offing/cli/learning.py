@@ -94,7 +94,7 @@ def learn(
     folder
         Register this folder, a version's copy that you changed, instead of learning.
     path
-        A folder with a graph that is not installed, or several. A running stack must have it as well.
+        A folder or a .py file with a graph that is not installed, or several. A running stack must have it as well.
     detach
         Only queue the job; `offing training show JOB` tells how it goes.
     json

@@ -57,7 +57,7 @@ def loop(
     set
         An entry of it, such as `train.steps=20`; the value is TOML, or else text.
     path
-        A folder with a graph that is not installed, or several.
+        A folder or a .py file with a graph that is not installed, or several.
     json
         Print only JSON on standard output.
     """

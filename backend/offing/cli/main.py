@@ -49,7 +49,7 @@ def up(*, detach: Annotated[bool, Parameter(negative="")] = False, path: Paths =
     detach
         Go on in the background; `offing down` stops it.
     path
-        A folder with a graph that is not installed, or several.
+        A folder or a .py file with a graph that is not installed, or several.
     """
     from offing.cli import stack
 
@@ -144,7 +144,7 @@ def ask(
     mcp
         An MCP server of the operator's whose tools it may use, or several; see `offing mcp list`.
     path
-        A folder with a graph that is not installed, or several.
+        A folder or a .py file with a graph that is not installed, or several.
     json
         Print only JSON on standard output.
     """

@@ -40,7 +40,7 @@ def check(
     graph
         The graph whose tools it is about.
     path
-        A folder with a graph that is not installed, or several.
+        A folder or a .py file with a graph that is not installed, or several.
     web
         For a run that may use the web.
     code

@@ -76,9 +76,14 @@ def _read(place: Path) -> Project | BrokenProject:
         points = _points(place)
         return project(place)
     except InvalidInput as error:
-        return BrokenProject(place, error, frozenset(points.get(GRAPHS, ())))
+        return BrokenProject(place, error, graph_names(points))
     except OSError as error:
-        return BrokenProject(place, _unreadable(place, error), frozenset(points.get(GRAPHS, ())))
+        return BrokenProject(place, _unreadable(place, error), graph_names(points))
+
+
+def graph_names(points: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
+    """Names of the graphs that a project offers. Those of a whole module are known only when it is imported."""
+    return frozenset(name for name, target in points.get(GRAPHS, {}).items() if ":" in target)
 
 
 def project(place: Path) -> Project:

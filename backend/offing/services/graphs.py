@@ -20,6 +20,7 @@ from offing.services.graph_folders import (
     TOOLS,
     BrokenProject,
     Project,
+    graph_names,
     kept_version,
     offered,
     projects,
@@ -133,7 +134,7 @@ class Catalogue(Mapping[str, Graph]):
                     raise found.error
                 good[found.place] = self._loaded.get(found.version) or self._load(found)
             except InvalidInput as error:
-                names = found.graphs if isinstance(found, BrokenProject) else frozenset(found.points.get(GRAPHS, ()))
+                names = found.graphs if isinstance(found, BrokenProject) else graph_names(found.points)
                 broken.append(BrokenProject(found.place, with_place(error, found.place), names))
                 if found.place in self._good:
                     good[found.place] = self._good[found.place]
@@ -192,7 +193,8 @@ def named(graphs: Mapping[str, Graph], name: str) -> Graph:
     for one in broken:
         if name in one.graphs:
             raise InvalidInput("graph", f"{name!r} cannot be used: {one.error.problem}", one.error.remedy)
-    problem = "; ".join([f"There is no graph {name!r}", *(one.error.problem for one in broken)])
+    unknown = (one.error.problem for one in broken if not one.graphs)
+    problem = "; ".join([f"There is no graph {name!r}", *unknown])
     raise InvalidInput("graph", problem, f"Use one of: {', '.join(sorted(graphs))}.")
 
 

@@ -60,6 +60,14 @@ def test_a_folder_that_is_not_there_leaves_the_others(tmp_path: Path) -> None:
         named(graphs, "harbour")
 
 
+def test_a_name_that_nobody_has_is_told_without_what_is_wrong_elsewhere(tmp_path: Path) -> None:
+    (written(tmp_path / "a") / "harbour/words.py").write_text("word = \n")
+    lamp(tmp_path / "b")
+    with pytest.raises(InvalidInput) as told:
+        named(both(tmp_path), "harbor")
+    assert told.value.problem == "There is no graph 'harbor'"
+
+
 def test_one_broken_project_among_those_of_a_folder_leaves_the_others(tmp_path: Path) -> None:
     (written(tmp_path / "all/harbour") / "pyproject.toml").write_text("[project")
     lamp(tmp_path / "all/lamp")

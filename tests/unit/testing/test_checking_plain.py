@@ -8,7 +8,7 @@ import uuid
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from types import ModuleType
 from typing import Annotated, Any, Literal, TypedDict, cast
 
@@ -265,6 +265,10 @@ class Kind(Enum):
     A = "a"
 
 
+class Level(IntEnum):
+    LOW = 1
+
+
 class Inner(TypedDict):
     note: Note
 
@@ -275,6 +279,7 @@ class Mixed(TypedDict):
     inner: dict[str, Inner]
     kind: Kind | None
     way: Literal["a", "b"]
+    level: Level
     when: "dict[str, list[tuple[int, ...]]] | None"
 
 

@@ -1,5 +1,6 @@
 """Classes in a graph's state that a checkpoint gives back as plain data: a stored blob must not choose a class."""
 
+import re
 import typing
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
@@ -15,6 +16,10 @@ from offing.testing.checking.walking import Walk
 
 DATA = frozenset({"builtins", "typing", "typing_extensions", "types", "numpy"})
 """Modules whose types come back as they were."""
+
+
+AS_THEY_WERE: frozenset[type] = frozenset({str, int, float, bytes, re.Pattern, BaseMessage})
+"""Values of these classes, and of those made of them, are equal to what comes back."""
 
 
 def faults_of_types(graph: Graph, walk: Walk) -> list[Finding]:
@@ -61,7 +66,7 @@ def _named_in(hint: Any, outer: tuple[Any, ...]) -> Iterator[type]:
 
 
 def _comes_back(kind: type, known: Sequence[type]) -> bool:
-    if kind in (*known, BaseModel, object) or BaseMessage in kind.__mro__:
+    if kind in (*known, BaseModel, object) or set(kind.__mro__) & AS_THEY_WERE:
         return True
     module = kind.__module__.partition(".")[0]
     return module in DATA or (kind.__module__, kind.__name__) in SAFE_MSGPACK_TYPES or _is_abstract(kind)
