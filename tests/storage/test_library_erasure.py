@@ -1,10 +1,13 @@
 """Erasing a source leaves no copy of its words in the database. The whole database is searched for them."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel
 
 from offing.clock import new_id
@@ -27,8 +30,11 @@ from offing.storage import reports, rewards, segments, steps, turn_rows, turns
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.rewards import NewScore
+from offing_workers.saver import FencedSaver
 from tests.storage.builders import TERM, claimed
+from tests.storage.histories import AT
 from tests.storage.test_turns import a_trace, an_answer, wrote
+from tests.storage.threads import saver_of
 
 SECRET = "The mill at Ardenfall was sold to Ina Brook in the spring of nineteen twelve for eleven hundred crowns."
 LEDGER = f"# Mill ledger\n\n{SECRET} Nobody was told.\n".encode()
@@ -93,6 +99,48 @@ async def a_run_that_read(pool: Database, query: str, *, ended: bool = True) -> 
         if ended:
             await connection.execute("update run set status = %s where id = %s", (RunStatus.DONE, fence.run))
     return fence
+
+
+def answered(state: MessagesState) -> dict[str, Any]:
+    told = ToolMessage(f"[E1] {SECRET}", tool_call_id="c", id="2", artifact={"passages": [{"text": SECRET}]})
+    return {"messages": [told, AIMessage(f"As it says: {SECRET}", id="3")]}
+
+
+def stated(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [AIMessage(f"Shorter: {SECRET}", id="4")]}
+
+
+def conversation() -> Any:
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("answer", answered)
+    graph.add_node("state", stated)
+    graph.add_edge(START, "answer")
+    graph.add_edge("answer", "state")
+    return graph
+
+
+async def test_the_states_of_a_run_are_cleaned_and_its_thread_goes_on(
+    pool: Database, owner_url: str, readers: Readers
+) -> None:
+    source = await uploaded(pool, readers, "ledger.md", LEDGER)
+    fence = await a_run_that_read(pool, "mill", ended=False)
+    saver = FencedSaver(pool, fence, content=())
+    asked: dict[str, Any] = {"messages": [HumanMessage("What of the mill?", id="1")]}
+    await conversation().compile(checkpointer=saver).ainvoke(asked, AT)
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await connection.execute("update run set status = %s where id = %s", (RunStatus.DONE, fence.run))
+    assert "checkpoint_value" in where_found(owner_url, "Ina Brook")
+    await erase_source(pool, LOCAL_TENANT, source)
+    assert where_found(owner_url, "Ina Brook") == set()
+    assert fence.thread is not None
+    later = await saver_of(pool, fence.thread, is_new=False)
+    graph = conversation().compile(checkpointer=later)
+    await graph.aupdate_state(AT, {"messages": [HumanMessage("And then?", id="5")]})
+    await later.flush_now()
+    first, told, *said, last = (await graph.aget_state(AT)).values["messages"]
+    assert (first.content, last.content) == ("What of the mill?", "And then?")
+    assert (told.content, told.artifact) == (f"[E1] {ERASED}.", {"passages": [{"text": f"{ERASED}."}]})
+    assert [message.content for message in said] == [f"As it says: {ERASED}.", f"Shorter: {ERASED}."]
 
 
 async def test_nothing_of_an_erased_source_is_left(pool: Database, owner_url: str, readers: Readers) -> None:

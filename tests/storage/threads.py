@@ -20,15 +20,18 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.plain_state import serializer
 from offing.storage.pool import Database
 from offing_workers.saver import FencedSaver
-from tests.storage.builders import TERM, a_run, stored
+from tests.storage.builders import TERM, a_run
 
 Open = Callable[[str], Awaitable[Checkpointer]]
 """Makes the checkpointer of a thread."""
 
 
-async def saver_of(pool: Database, thread: UUID) -> FencedSaver:
+async def saver_of(pool: Database, thread: UUID, *, is_new: bool = True) -> FencedSaver:
     """The checkpointer of a new run's claim in a thread."""
-    run = await stored(pool, LOCAL_TENANT, a_run(thread=thread))
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        if is_new:
+            await runs.insert_thread(connection, LOCAL_TENANT, thread, "thread")
+        run = await runs.insert(connection, LOCAL_TENANT, a_run(thread=thread))
     claim = await runs.claim(pool, run.id, "worker", TERM)
     assert claim is not None
     return FencedSaver(pool, claim.fence, content=())

@@ -148,7 +148,7 @@ class ValueEncoder:
         return found, row._replace(channel=channel, type=prefix + row.type)
 
     def _list(self, version: str, body: bytes, count: int, known: _Known | None) -> tuple[_Known, ValueRow]:
-        items = memoryview(body)[_list_header(body) :]
+        items = memoryview(body)[_header_bytes(body) :]
         before = known.size if known is not None and known.type == LIST and known.size <= len(items) else 0
         digest = _digest_of(items[:before])
         grew = known is not None and before > 0 and digest.digest() == known.digest
@@ -218,8 +218,8 @@ def _whole(serde: PlainStateSerializer, chain: Sequence[ValueRow]) -> Any:
 
 
 def _list_of(serde: PlainStateSerializer, chain: Sequence[ValueRow]) -> list[Any]:
-    header = _header_of(sum(row.items for row in chain))
-    return serde.loads_typed(("msgpack", header + b"".join(row.body for row in chain)))
+    body = list_body(sum(row.items for row in chain), b"".join(row.body for row in chain))
+    return serde.loads_typed(("msgpack", body))
 
 
 def _dict_of(serde: PlainStateSerializer, chain: Sequence[ValueRow]) -> dict[Any, Any]:
@@ -233,16 +233,20 @@ def _dict_of(serde: PlainStateSerializer, chain: Sequence[ValueRow]) -> dict[Any
 _VALUES: Mapping[str, Callable[[PlainStateSerializer, Sequence[ValueRow]], Any]] = {LIST: _list_of, DICT: _dict_of}
 
 
-def _list_header(body: bytes) -> int:
-    """Bytes in front of the first item of a list in msgpack, whose items then follow each other."""
-    return {0xDC: 3, 0xDD: 5}.get(body[0], 1)
+def list_items(body: bytes) -> bytes:
+    """The items of a list in msgpack, one after another, without what says how many there are."""
+    return body[_header_bytes(body) :]
 
 
-def _header_of(count: int) -> bytes:
-    """What msgpack puts in front of a list of so many items."""
+def list_body(count: int, items: bytes) -> bytes:
+    """The list in msgpack of so many items."""
     if count < 16:
-        return bytes([0x90 | count])
-    return b"\xdc" + count.to_bytes(2, "big") if count < 65_536 else b"\xdd" + count.to_bytes(4, "big")
+        return bytes([0x90 | count]) + items
+    return (b"\xdc" + count.to_bytes(2, "big") if count < 65_536 else b"\xdd" + count.to_bytes(4, "big")) + items
+
+
+def _header_bytes(body: bytes) -> int:
+    return {0xDC: 3, 0xDD: 5}.get(body[0], 1)
 
 
 def _digest_of(body: bytes | memoryview) -> blake2b:
