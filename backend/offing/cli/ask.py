@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -29,7 +29,7 @@ from offing.mcp.catalogue import Catalogue
 from offing.models.discover import default_choice, engine_named, role_choices
 from offing.sdk import Graph
 from offing.services.library import ingest_folder
-from offing.services.runs import RunRequest, submit
+from offing.services.runs import RunRequest, engines_for, submit
 from offing.settings import Settings, load_settings
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
@@ -60,6 +60,7 @@ def run(wanted: Wanted, as_json: bool) -> int:
     _check(wanted)
     graph = graph_named(settings, wanted.graph)
     engines = engines_of(wanted.engines, graph)
+    check_answered(graph, engines)
     with progress, working_stack(settings, hooks(), say=progress.say) as servers:
         return asyncio.run(_ask(wanted, graph, engines, servers, settings, progress, as_json))
 
@@ -74,6 +75,16 @@ def engines_of(texts: tuple[str, ...], graph: Graph) -> dict[str, EngineChoice]:
             raise InvalidInput("--engine", f"{text!r} is not role=engine", "Write for instance planner=extractive.")
         choices |= dict.fromkeys(roles if role == "all" else [role], engine_named(engine, "--engine"))
     return choices
+
+
+def check_answered(graph: Graph, engines: Mapping[str, EngineChoice]) -> None:
+    """Raises InvalidInput where a role needs a model and none is chosen: its runs could not answer anything."""
+    chosen = engines_for(graph, engines, default_choice())
+    for role in graph.roles:
+        if role.extractive is None and chosen[role.name].engine == "extractive":
+            problem = f"The role {role.name!r} of {graph.name} needs a model, and none is chosen"
+            remedy = f"Write --engine {role.name}=litellm:PROVIDER/MODEL, or set OFFING_ENGINE."
+            raise InvalidInput("--engine", problem, remedy)
 
 
 def _check(wanted: Wanted) -> None:

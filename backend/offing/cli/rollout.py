@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from offing.bus.hints import BusHints
-from offing.cli.ask import engines_of
+from offing.cli.ask import check_answered, engines_of
 from offing.cli.hooks import hooks
 from offing.cli.show import with_database
 from offing.cli.stack import graph_named, with_paths
@@ -86,6 +86,7 @@ def run(wanted: Wanted, as_json: bool) -> int:
         raise InvalidInput("--turns", f"{wanted.turns} is out of range", "Use 0 to 2048.")
     graph = graph_named(settings, wanted.graph)
     engines = chosen(wanted.engines, wanted.policies, graph)
+    check_answered(graph, engines)
     scorers = [scorer_of(text) for text in wanted.scorers] or None
     specs, ours = _tasks(wanted), status(settings).pid is None
     workers = worker_processes(settings) if wanted.wait else 1
