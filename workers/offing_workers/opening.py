@@ -20,6 +20,7 @@ from offing.services.graphs import own_tools
 from offing.services.library import LibraryScope, library_port
 from offing.services.pages import Pages
 from offing.services.reach import Reach
+from offing.services.store_items import TenantItems
 from offing.storage import child_runs, runs, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
@@ -131,6 +132,7 @@ async def _setup(
         used={} if fresh else await child_runs.tools(connection, row.id, "used"),
         received=await _received(connection, row, fresh=fresh),
         excerpts=await prompt_library.advice(connection, row),
+        items=() if row.kind == "rollout" else TenantItems(epoch.database, epoch.fence.tenant),
     )
 
 

@@ -12,6 +12,7 @@ from offing.core.question import Answerer, Question
 from offing.core.report import Report
 from offing.core.run import Fence, RunStatus
 from offing.core.step import CallKey, Step, StepKind
+from offing.core.store_item import ItemPut
 from offing.core.tool import Effect, Span
 from offing.core.trajectory import Tail
 from offing.core.usage import UsageDelta
@@ -24,6 +25,7 @@ from offing.kernel.store import (
     Hook,
     InputRequestRecord,
     InterruptRequest,
+    ItemsRecord,
     ParentUsage,
     Record,
     ReportRecord,
@@ -46,6 +48,7 @@ from offing.storage import (
     segments,
     spend,
     steps,
+    store_items,
     tool_policies,
     turn_rows,
     turns,
@@ -217,6 +220,8 @@ class PostgresRunStore:
     async def _store_pairs(self, connection: Connection, pairs: Sequence[tuple[Record, int]]) -> None:
         if rows := [_turn_row(record, seq) for record, seq in pairs if isinstance(record, RoleCallRecord)]:
             await turn_rows.insert(connection, self._fence, rows)
+        if puts := [put for record, _ in pairs if isinstance(record, ItemsRecord) for put in record.puts]:
+            await self._put_items(connection, puts)
         for record, seq in pairs:
             await self._store_record(connection, record, seq)
 
@@ -237,6 +242,11 @@ class PostgresRunStore:
                 await tool_policies.narrow(connection, run, policy)
             case _:
                 pass
+
+    async def _put_items(self, connection: Connection, puts: Sequence[ItemPut]) -> None:
+        """A rollout's are on its record alone, of which its own store is made."""
+        if self._row.kind != "rollout":
+            await store_items.put(connection, self._fence.tenant, puts, self._fence.run)
 
     async def _found(self, drafts: Sequence[Any], after: int) -> list[Step] | None:
         async with self._transaction() as connection:

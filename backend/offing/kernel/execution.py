@@ -52,7 +52,7 @@ class Execution:
 
 @cache
 def compiled(build: Callable[[], Any]) -> Any:
-    """Return a graph, compiled once per process. A checkpointer is put in for each execution."""
+    """Return a graph, compiled once per process. A checkpointer and a store are put in for each execution."""
     return build().compile()
 
 
@@ -64,7 +64,7 @@ async def execute(
     `given`: its input, a `Command` to resume it with, or `None` to continue where it stands. `read_values`: return the
     state of a graph that knows the SDK, too. `how`: further arguments of LangGraph's `astream`.
     """
-    runnable = compiled(graph.build).copy({"checkpointer": checkpointer})
+    runnable = compiled(graph.build).copy({"checkpointer": checkpointer, "store": run.items})
     config, raised, notes = _config(graph, run, thread), list[Interrupt](), _Notes(run)
     stop, detail = None, ""
     streams = {"stream_mode": ["updates", "custom"], "subgraphs": True}

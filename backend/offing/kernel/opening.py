@@ -2,23 +2,29 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, cast
 
 from offing.core.policy import Policy
 from offing.core.run import Spent
+from offing.core.step import StepKind
+from offing.core.store_item import ItemPut
 from offing.kernel.budget import RunBudget, RunControls
 from offing.kernel.call_key import CallKeys
 from offing.kernel.call_path import CallPathTracker
 from offing.kernel.child_runs import ChildRunClient
 from offing.kernel.context import KernelContext, RunParts
 from offing.kernel.human_input import HumanInput
+from offing.kernel.item_index import item_index
+from offing.kernel.item_store import RunItemStore
 from offing.kernel.journal import Journal
 from offing.kernel.recorded_calls import RecordedCalls
 from offing.kernel.reports import ReportWriter
 from offing.kernel.role_calls import Engines, RoleCaller
+from offing.kernel.run_items import OwnItems, RunItems, SharedItems, recorded_puts
 from offing.kernel.segment_tracker import SegmentTracker
 from offing.kernel.step_cache import StepCache
-from offing.kernel.store import LiveSink, RunStore
+from offing.kernel.store import ItemSource, LiveSink, RunStore
 from offing.kernel.taint import TaintTracker, open_taint_tracker
 from offing.kernel.thread_search import ThreadSearch
 from offing.kernel.tool_executor import ToolExecutor
@@ -27,6 +33,9 @@ from offing.kernel.usage import UsageLedger
 from offing.sdk import Graph, RunView
 from offing.sdk.advice import Advice
 from offing.tools.tool import Tool, ToolScope
+
+MAX_NOTES = 10_000
+"""Of a run, among which are its puts into a store of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,9 @@ class RunSetup:
     """Bytes that each tool answered earlier claims."""
     excerpts: Mapping[str, Advice] = field(default_factory=dict[str, Advice])
     """Of prompt libraries, by role."""
+    items: ItemSource | Sequence[ItemPut] = ()
+    """What its graph finds in LangGraph's store: the items that the run shares with others, or those that it alone
+    begins with."""
     paths: CallPathTracker = field(default_factory=CallPathTracker)
 
 
@@ -68,6 +80,7 @@ class OpenRun:
     context: KernelContext
     parts: RunParts
     paths: CallPathTracker
+    items: RunItemStore
 
 
 def open_run(
@@ -101,7 +114,27 @@ def open_run(
     parts = RunParts(
         keys, journal, cache, budget, roles, tools, reports, people, children, thread, spans, sink, monotonic, flushes
     )
-    return OpenRun(KernelContext(setup.run, parts), parts, paths)
+    return OpenRun(KernelContext(setup.run, parts), parts, paths, _item_store(setup, store, parts))
+
+
+def _item_store(setup: RunSetup, store: RunStore, parts: RunParts) -> RunItemStore:
+    plain = setup.graph.plain
+    index, ttl = (item_index(plain.store_index), plain.store_ttl) if plain else (None, None)
+    items = _items(setup, store, parts)
+    return RunItemStore(parts.keys, parts.journal, parts.tools, items, index, cast(Any, ttl))
+
+
+def _items(setup: RunSetup, store: RunStore, parts: RunParts) -> RunItems:
+    if not isinstance(setup.items, Sequence):
+        return SharedItems(setup.items, at_end=setup.at_end)
+    given = setup.items
+
+    async def recorded() -> Sequence[tuple[Sequence[ItemPut], datetime]]:
+        stored = [] if setup.fresh else await store.last_steps(StepKind.NOTE, MAX_NOTES)
+        notes = [*stored, *parts.cache.list_unsaved(StepKind.NOTE)]
+        return [(given, datetime.now(UTC)), *recorded_puts(notes)]
+
+    return OwnItems(recorded)
 
 
 def _tool_executor(

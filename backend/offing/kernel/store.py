@@ -17,6 +17,7 @@ from offing.core.report import Citation, Report
 from offing.core.role_call import CallOrigin, RejectedCompletion, SegmentPosition
 from offing.core.run import RunStatus, Spent, StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
+from offing.core.store_item import ItemPut, Vectors
 from offing.core.tool import Effect, Span
 from offing.core.trajectory import Tail
 from offing.core.usage import UsageDelta
@@ -73,7 +74,16 @@ class ToolPolicyRecord:
     policy: Policy
 
 
-Record = RoleCallRecord | ReportRecord | InputRequestRecord | ResponseRecord | ChildRecord | ToolPolicyRecord
+@dataclass(frozen=True, slots=True)
+class ItemsRecord:
+    """The step puts items into the store."""
+
+    puts: tuple[ItemPut, ...]
+
+
+Record = (
+    RoleCallRecord | ReportRecord | InputRequestRecord | ResponseRecord | ChildRecord | ToolPolicyRecord | ItemsRecord
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +274,23 @@ class ChildRunStore(Protocol):
 
     async def child_result(self, run: UUID) -> ChildResult:
         """Return what an ended child run left."""
+        ...
+
+
+class ItemSource(Protocol):
+    """Items of LangGraph's store that a run shares with others."""
+
+    async def read_items(
+        self, ops: Sequence[Any], queries: Sequence[Vectors | None], unsaved: Sequence[ItemPut]
+    ) -> Sequence[Any]:
+        """Return the result of each operation that reads, with the unsaved puts carried out for it.
+
+        `queries`: the vector of what a search asks for.
+        """
+        ...
+
+    async def check_room(self, new: int) -> None:
+        """Raises InvalidInput when there is no room for new items."""
         ...
 
 

@@ -54,7 +54,9 @@ def open_taint_tracker(
 
     async def recorded() -> Sequence[Mapping[str, Any]]:
         stored = await store.last_steps(StepKind.TOOL, MAX_CALLS)
-        return [step.payload for step in (*stored, *cache.list_unsaved(StepKind.TOOL))]
+        notes = (*await store.last_steps(StepKind.NOTE, MAX_CALLS), *cache.list_unsaved(StepKind.NOTE))
+        found = [step for step in notes if "content" in step.payload and "tool" in step.payload]
+        return [step.payload for step in (*stored, *cache.list_unsaved(StepKind.TOOL), *found)]
 
     async def messages() -> Sequence[Step]:
         return await cache.messages(0)

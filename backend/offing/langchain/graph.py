@@ -40,6 +40,8 @@ def plain_graph(
     state_types: Sequence[type] = (),
     tools: Sequence[Any] = (),
     by_name: Mapping[str, str] | None = None,
+    store_index: Mapping[str, Any] | None = None,
+    store_ttl: Mapping[str, Any] | None = None,
 ) -> Graph:
     """Register a graph that knows nothing of this platform.
 
@@ -51,7 +53,9 @@ def plain_graph(
     graph's own runtime context. `state_types`: its own classes that its state holds. `tools`: own tools of ours that
     `offing_tools` offers it, as in `Graph.tools`. `by_name`: which of `models` stands for a model that the graph's code
     names, as {"openai:gpt-5": "agent"}; `*` is any other. Such a graph is given as a function that imports and builds
-    it. Raises InvalidInput.
+    it. `store_index` and `store_ttl`: how LangGraph's store searches its items by meaning, and after how long they
+    expire, in LangGraph's words: {"dims": 1536, "embed": embed, "fields": ["text"]} and {"default_ttl": 60}. Raises
+    InvalidInput.
     """
     if not models or len(set(models)) < len(models):
         raise InvalidInput("models", "names must be given, each once", "Name each OffingChatModel of the graph.")
@@ -68,7 +72,9 @@ def plain_graph(
         roles=tuple(chat_role(model) for model in models),
         engines=dict.fromkeys(models, engine) if engine else {},
         tools=tuple(tools),
-        plain=Plain(_answer(answer), context, tuple(state_types), partial(models_by_name, names)),
+        plain=Plain(
+            _answer(answer), context, tuple(state_types), partial(models_by_name, names), store_index, store_ttl
+        ),
     )
 
 

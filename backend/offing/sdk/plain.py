@@ -24,3 +24,7 @@ class Plain:
     data."""
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """What is in force while it is executed."""
+    store_index: Any = None
+    """How its store indexes items, an IndexConfig of LangGraph's. None: they are not searched by meaning."""
+    store_ttl: Any = None
+    """After how long items expire, a TTLConfig of LangGraph's. None: they do not."""

@@ -97,7 +97,7 @@ def waited(work: Coroutine[Any, Any, Result]) -> Result:
     """
     try:
         carried = _found()
-        if _on_loop(carried.loop):
+        if on_loop(carried.loop):
             raise BlockedLoop("A call that waits was made in an async function: use its async form, such as ainvoke.")
     except OffingError:
         work.close()
@@ -121,7 +121,8 @@ def _found() -> _Carried:
     return carried
 
 
-def _on_loop(loop: asyncio.AbstractEventLoop) -> bool:
+def on_loop(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the caller runs on this event loop, and would block it by waiting."""
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
