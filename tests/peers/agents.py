@@ -32,7 +32,7 @@ from langgraph.types import Command
 
 from offing.langchain import OffingChatModel, plain_graph
 from offing.sdk import Graph
-from tests.peers.failing import NO_STORE, OTHER_CONFIG, UNTRACKED
+from tests.peers.failing import OTHER_CONFIG, UNTRACKED
 from tests.peers.playing import Heard, Peer, calls, says
 from tests.wire.replies import Fault, Reply
 
@@ -242,5 +242,5 @@ AGENTS = (
     agent("wrapped", once, "I see grass is green!."),
     agent("noted", noted_lines, "noted after nothing tea"),
     agent("mannered", lambda heard: says(heard.told), "Speak plainly."),
-    agent("kept", kept_lines, "tea", fails={"runs": NO_STORE, "slices": NO_STORE}),
+    agent("kept", kept_lines, "tea"),
 )

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 NO_STEP = "A tool of the graph's own leaves no step: nothing stands between ToolNode and the tool."
-NO_STORE = "A graph that was compiled without a store is given none: runtime.store is None."
 NO_SAVER = (
     "Graphs run with durability `sync`, under which LangGraph waits for a checkpoint that a subgraph compiled with"
     " `checkpointer=False` never writes."
@@ -22,8 +21,6 @@ UNTRACKED = (
     " the counters of limits, begin again with the next one."
 )
 NO_FORM = "The answer is taken as it was typed, whatever form the interrupt needs, and what does not fit ends the run."
-
-STORELESS: Mapping[str, str] = dict.fromkeys(("runs", "survives", "follows", "tools", "rows"), NO_STORE)
 
 
 def stepless(**others: str) -> Mapping[str, str]:

@@ -21,7 +21,7 @@ KINDS = ("langgraph", "postgres", "own")
 WORDS = ("tea", "coffee", "boat", "sea")
 
 
-async def embed(texts: list[str]) -> list[list[float]]:
+async def embed(texts: Sequence[str]) -> list[list[float]]:
     """Vectors that say which words a text has."""
     return [[float(word in text) for word in WORDS] + [0.1] for text in texts]
 

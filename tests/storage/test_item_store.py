@@ -26,7 +26,8 @@ async def test_an_item_is_found_by_its_namespace_and_key(store: Any) -> None:
     found = await store.aget(("memories", "ada"), "cat")
     assert found.value == {"name": "Tom", "age": 3, "tags": ["a", None], "more": {"x": 1.5}}
     assert (found.namespace, found.key) == (("memories", "ada"), "cat")
-    assert isinstance(found.created_at, datetime) and found.created_at.tzinfo is not None
+    assert isinstance(found.created_at, datetime)
+    assert found.created_at.tzinfo is not None
     assert found.created_at <= found.updated_at
     assert await store.aget(("memories",), "cat") is None
     assert await store.aget(("memories", "ada"), "dog") is None

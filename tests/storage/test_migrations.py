@@ -180,6 +180,10 @@ POPULATE = {
         insert into app.checkpoint_value (thread_id, ns, channel, version, tenant_id, type, items, body)
         values (%(run)s, '', 'messages', '00000001.00000000', %(tenant)s, 'list', 1, '\\x01');
     """,
+    "0033_store_items": """
+        insert into app.store_item (tenant_id, namespace, key, value, run_id)
+        values (%(tenant)s, 'memories.ada', 'cat', '{"text": "tea"}', %(run)s);
+    """,
 }
 """Rows for the tables of each version, as that version's code would have written them."""
 

@@ -10,7 +10,7 @@ from copy import deepcopy
 from typing import Any
 
 import orjson
-from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem, SearchOp, TTLConfig
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp, TTLConfig
 
 from offing.core.errors import InvalidInput, Unavailable
 from offing.core.provenance import Kind, Label, Origin, Trust
@@ -142,8 +142,8 @@ class RunItemStore(ItemStore):
 
 def _asked(op: Op) -> dict[str, Any]:
     """An operation as it is recorded. What says the default is left out."""
-    given = op._asdict()
-    defaults = type(op)._field_defaults
+    given: dict[str, Any] = op._asdict()
+    defaults: dict[str, Any] = type(op)._field_defaults
     return {name: value for name, value in given.items() if name not in defaults or value != defaults[name]}
 
 
@@ -161,17 +161,18 @@ def _payload(asked: Sequence[Any], found: Sequence[Any]) -> dict[str, Any]:
 def _written(result: Any) -> Any:
     """A result as JSON."""
     if isinstance(result, Item):
-        return result.dict()
-    return result and [one.dict() if isinstance(one, Item) else one for one in result]
+        given: Any = result
+        return given.dict()
+    return result and [_written(one) if isinstance(one, Item) else one for one in result]
 
 
 def _result(op: Op, found: Any) -> Any:
     """A result as it was before it was JSON."""
     if isinstance(op, SearchOp):
         return [SearchItem(**{**one, "namespace": tuple(one["namespace"])}) for one in found]
-    if isinstance(found, list):
-        return [tuple(one) for one in found]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return found and Item(**found)
+    if isinstance(op, GetOp):
+        return found and Item(**found)
+    return [tuple(labels) for labels in found]
 
 
 def _title(ops: Sequence[Op]) -> str:
@@ -180,7 +181,7 @@ def _title(ops: Sequence[Op]) -> str:
 
 def _words(op: Op) -> str:
     """An operation in a few words, such as `put memories/ada cat`."""
-    given = op._asdict()
+    given: dict[str, Any] = op._asdict()
     verb = type(op).__name__.removesuffix("Op").lower()
     if isinstance(op, PutOp) and op.value is None:
         verb = "delete"

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from offing.core.policy import Policy
 from offing.core.run import Spent
-from offing.core.step import StepKind
+from offing.core.step import Step, StepKind
 from offing.core.store_item import ItemPut
 from offing.kernel.budget import RunBudget, RunControls
 from offing.kernel.call_key import CallKeys
@@ -130,7 +130,7 @@ def _items(setup: RunSetup, store: RunStore, parts: RunParts) -> RunItems:
     given = setup.items
 
     async def recorded() -> Sequence[tuple[Sequence[ItemPut], datetime]]:
-        stored = [] if setup.fresh else await store.last_steps(StepKind.NOTE, MAX_NOTES)
+        stored: Sequence[Step] = [] if setup.fresh else await store.last_steps(StepKind.NOTE, MAX_NOTES)
         notes = [*stored, *parts.cache.list_unsaved(StepKind.NOTE)]
         return [(given, datetime.now(UTC)), *recorded_puts(notes)]
 

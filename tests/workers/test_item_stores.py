@@ -1,0 +1,171 @@
+"""LangGraph's store within runs: shared by them, read back after a loss, and apart for rollouts."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import pytest
+
+from offing.core.run import RunStatus
+from offing.core.step import Step
+from offing.services.graphs import installed
+from offing.services.runs import RunRequest, submit
+from offing.services.store_items import PostgresStore
+from offing.storage import reports, runs, steps
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.runs import RunRow
+from offing_workers.replay import replayed
+from tests.workers.disturbing import Bench, Disturbed, Quiet, When, bench
+
+__all__ = ["bench"]
+
+GRAPHS = ",".join(f"tests.graphs.plain.storing:{name}" for name in ("graph", "blocked", "noting"))
+
+STEPS = 5
+"""That the store leaves of one run of `storing`: reads and puts."""
+
+
+@pytest.fixture(autouse=True)
+def graphs(bench: Bench) -> None:
+    bench.graphs = GRAPHS
+
+
+async def begun(bench: Bench, question: str, graph: str = "storing") -> UUID:
+    request = RunRequest(question, graph, durability=bench.durability)
+    return (await submit(bench.database, Quiet(), LOCAL_TENANT, request, graphs=installed(GRAPHS))).run.id
+
+
+async def told(bench: Bench, question: str, graph: str = "storing") -> str:
+    run = await begun(bench, question, graph)
+    await bench.advance(bench.database, run)
+    return await said(bench, run)
+
+
+async def row(bench: Bench, run: UUID) -> RunRow:
+    async with bench.database.transaction(LOCAL_TENANT) as connection:
+        return await runs.by_id(connection, run)
+
+
+async def said(bench: Bench, run: UUID) -> str:
+    async with bench.database.transaction(LOCAL_TENANT) as connection:
+        report = await reports.latest(connection, run)
+    return report.answer.text if report and report.answer else str((await row(bench, run)).error)
+
+
+async def stored_steps(bench: Bench, run: UUID) -> list[Step]:
+    async with bench.database.transaction(LOCAL_TENANT) as connection:
+        return [s for s in await steps.after(connection, run, 0, 1000) if s.label == "store"]
+
+
+async def items(bench: Bench) -> dict[tuple[str, ...], list[str]]:
+    store = PostgresStore(bench.database, LOCAL_TENANT)
+    return {n: [i.key for i in await store.asearch(n)] for n in await store.alist_namespaces()}
+
+
+@asynccontextmanager
+async def lost(bench: Bench, run: UUID, at: int, when: When) -> AsyncIterator[None]:
+    """What happens after its worker was killed at its nth transaction, and before another takes it to its end."""
+    async with Disturbed(bench.app_url, most=4) as database:
+        database.at, database.when, database.what = at, when, "killed"
+        await bench.work(database, run)
+    yield
+    for _ in range(5):
+        if not (await row(bench, run)).terminal:
+            bench.lose(run)
+            await bench.advance(bench.database, run)
+
+
+async def transactions(bench: Bench, graph: str = "storing") -> int:
+    run = await begun(bench, "first", graph)
+    async with Disturbed(bench.app_url, most=4) as database:
+        await bench.work(database, run)
+        return database.begun
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+async def test_runs_share_what_their_graphs_put(bench: Bench, durability: str) -> None:
+    bench.durability = durability
+    assert await told(bench, "a") == "0 before, then a; there are a"
+    assert await told(bench, "b") == "1 before, then b; there are a, b"
+    assert await items(bench) == {("shared",): ["a", "b"], ("told",): ["last"]}
+
+
+async def test_each_read_and_put_is_a_step(bench: Bench) -> None:
+    run = await begun(bench, "a")
+    await bench.advance(bench.database, run)
+    found = await stored_steps(bench, run)
+    assert [s.title for s in found] == [
+        "search shared",
+        "put shared a",
+        "get shared a",
+        "put told last",
+        "search shared",
+    ]
+    assert len(found) == STEPS
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+async def test_wherever_its_worker_is_killed_everything_is_stored_once(bench: Bench, durability: str) -> None:
+    bench.durability = durability
+    for at in range(2, await transactions(bench) + 1):
+        bench.ask("delete from app.store_item")
+        run = await begun(bench, "a")
+        async with lost(bench, run, at, "after" if at % 2 else "before"):
+            pass
+        assert await said(bench, run) == "0 before, then a; there are a", at
+        assert len(await stored_steps(bench, run)) == STEPS, at
+        assert await items(bench) == {("shared",): ["a"], ("told",): ["last"]}, at
+
+
+async def test_a_read_finds_the_same_when_its_node_runs_again(bench: Bench) -> None:
+    run = await begun(bench, "a")
+    read = 0
+    for at in range(2, 20):
+        bench.ask("delete from app.store_item")
+        run = await begun(bench, "a")
+        async with lost(bench, run, at, "before"):
+            read = len(await stored_steps(bench, run))
+            await PostgresStore(bench.database, LOCAL_TENANT).aput(("shared",), "stranger", {"text": "new"})
+        if read == 1:
+            break
+    assert read == 1
+    assert (await said(bench, run)).startswith("0 before, then a; there are ")
+
+
+async def test_a_replay_reads_the_record_alone(bench: Bench) -> None:
+    run = await begun(bench, "a")
+    await bench.advance(bench.database, run)
+    bench.ask("delete from app.store_item")
+    again = await replayed(bench.database, LOCAL_TENANT, run, installed(GRAPHS))
+    assert again.same, again.detail
+    assert again.calls == STEPS
+    assert await items(bench) == {}
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+async def test_a_rollout_has_a_store_of_its_own(bench: Bench, durability: str) -> None:
+    bench.durability = durability
+    await told(bench, "a")
+    run = await begun(bench, "b")
+    bench.ask("update app.run set kind = 'rollout' where id = %s", run)
+    await bench.advance(bench.database, run)
+    assert await said(bench, run) == "0 before, then b; there are b"
+    assert await items(bench) == {("shared",): ["a"], ("told",): ["last"]}
+    assert len(await stored_steps(bench, run)) == STEPS
+
+
+async def test_a_rollout_that_was_lost_finds_what_it_had_put(bench: Bench) -> None:
+    for at in range(2, await transactions(bench) + 1):
+        run = await begun(bench, "b")
+        bench.ask("update app.run set kind = 'rollout' where id = %s", run)
+        async with lost(bench, run, at, "after"):
+            pass
+        assert await said(bench, run) == "0 before, then b; there are b", at
+
+
+async def test_waiting_for_the_store_on_the_event_loop_is_refused(bench: Bench) -> None:
+    run = await begun(bench, "a", "blocked")
+    await bench.advance(bench.database, run)
+    ended = await row(bench, run)
+    assert ended.status is RunStatus.FAILED
+    assert "use aget, asearch, aput or adelete" in str(ended.error)
