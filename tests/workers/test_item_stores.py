@@ -1,6 +1,6 @@
 """LangGraph's store within runs: shared by them, read back after a loss, and apart for rollouts."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from uuid import UUID
 
@@ -63,7 +63,7 @@ async def items(bench: Bench) -> dict[tuple[str, ...], list[str]]:
 
 
 @asynccontextmanager
-async def lost(bench: Bench, run: UUID, at: int, when: When) -> AsyncIterator[None]:
+async def lost(bench: Bench, run: UUID, at: int, when: When) -> AsyncGenerator[None]:
     """What happens after its worker was killed at its nth transaction, and before another takes it to its end."""
     async with Disturbed(bench.app_url, most=4) as database:
         database.at, database.when, database.what = at, when, "killed"

@@ -76,18 +76,20 @@ def last_puts(puts: Iterable[ItemPut]) -> list[ItemPut]:
 def matches(field: Any, wanted: Any) -> bool:
     """Whether a field is as a filter wants it: a mapping names fields or operators, a list is compared one by one."""
     if isinstance(wanted, Mapping):
-        conditions: Mapping[str, Any] = wanted  # pyright: ignore[reportUnknownVariableType]
-        if any(name.startswith("$") for name in conditions):
-            return all(_compares(field, operator, operand) for operator, operand in conditions.items())
-        return isinstance(field, Mapping) and all(
-            matches(field.get(name), one)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-            for name, one in conditions.items()
-        )
+        return _has(field, dict(wanted.items()))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     if isinstance(wanted, list | tuple):
-        pairs: Any = zip(field, wanted, strict=False) if isinstance(field, list | tuple) else None  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        same: bool = pairs is not None and len(field) == len(wanted)  # pyright: ignore[reportUnknownArgumentType]
-        return same and all(matches(one, other) for one, other in pairs)
+        ones: Sequence[Any] = wanted  # pyright: ignore[reportUnknownVariableType]
+        return isinstance(field, list | tuple) and len(field) == len(ones) and all(map(matches, field, ones))  # pyright: ignore[reportUnknownArgumentType]
     return bool(field == wanted)
+
+
+def _has(field: Any, wanted: Mapping[str, Any]) -> bool:
+    if any(name.startswith("$") for name in wanted):
+        return all(_compares(field, operator, operand) for operator, operand in wanted.items())
+    return isinstance(field, Mapping) and all(
+        matches(field.get(name), one)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        for name, one in wanted.items()
+    )
 
 
 def _compares(field: Any, operator: str, operand: Any) -> bool:

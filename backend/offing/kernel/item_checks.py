@@ -1,7 +1,7 @@
 """What the store takes: operations with plain data, within limits."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from langgraph.store.base import ListNamespacesOp, Op, PutOp, SearchOp, validate_op_namespace
@@ -54,7 +54,7 @@ def _plain_filter(wanted: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(one, list):
             waiting += one
         elif isinstance(one, dict):
-            names: dict[str, Any] = one
+            names = cast(dict[str, Any], one)
             operators = any(name.startswith("$") for name in names)
             if operators and (unknown := set(names) - OPERATORS):
                 raise ValueError(f"Unsupported operator: {', '.join(sorted(unknown))}")

@@ -57,18 +57,20 @@ class ItemIndex:
 
 
 def item_index(config: IndexConfig | None) -> ItemIndex | None:
-    """Return the index that a graph declares in LangGraph's words. `None`: it declares none."""
+    """Return the index that a graph declares in LangGraph's words. `None`: it declares none. Raises InvalidInput."""
     if config is None:
         return None
-    embed = config.get("embed")
+    embed, dims = config.get("embed"), config.get("dims")
+    if embed is None or not dims:
+        raise InvalidInput("store_index", "it names no dimensions or nothing to embed with", "Give dims and embed.")
     fields = tuple(config.get("fields") or WHOLE)
-    return ItemIndex(ensure_embeddings(embed), _name(embed), config["dims"], fields)
+    return ItemIndex(ensure_embeddings(embed), _name(embed), dims, fields)
 
 
 def _name(embed: Any) -> str:
     if isinstance(embed, str):
         return embed
-    named = embed if hasattr(embed, "__qualname__") else type(embed)
+    named: Any = embed if hasattr(embed, "__qualname__") else type(embed)
     model = getattr(embed, "model", None) or getattr(embed, "model_name", None)
     return f"{named.__module__}.{named.__qualname__}" + (f" {model}" if isinstance(model, str) else "")
 

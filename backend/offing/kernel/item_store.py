@@ -169,10 +169,14 @@ def _written(result: Any) -> Any:
 def _result(op: Op, found: Any) -> Any:
     """A result as it was before it was JSON."""
     if isinstance(op, SearchOp):
-        return [SearchItem(**{**one, "namespace": tuple(one["namespace"])}) for one in found]
+        return [_item(SearchItem, one) for one in found]
     if isinstance(op, GetOp):
-        return found and Item(**found)
+        return found and _item(Item, found)
     return [tuple(labels) for labels in found]
+
+
+def _item(kind: Any, given: Mapping[str, Any]) -> Any:
+    return kind(**{**given, "namespace": tuple(given["namespace"])})
 
 
 def _title(ops: Sequence[Op]) -> str:
