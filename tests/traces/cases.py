@@ -50,14 +50,26 @@ class Case:
     earlier: RunRequest | None = None
     """A run that ends in the same thread before."""
     beside: bool = False
-    """It has branches whose transactions take turns by chance."""
+    """It has branches side by side: whose transaction is the nth is chance."""
     graphs: str = GRAPHS
+
+
+BESIDE = {
+    "forked",
+    "branching",
+    "plain_branches",
+    "plain_map_reduce",
+    "plain_functional",
+    "plain_review",
+    "plain_keeping",
+}
+"""Graphs with branches that write side by side, or whose nodes stream while they ask."""
 
 
 def cases() -> list[Case]:
     made = [*_flows(), *_small(), *_working(), *_waiting(), *_families(), *_recorded(), *_plain()]
     assert len({case.name for case in made}) == len(made)
-    return made
+    return [replace(case, beside=case.request.graph in BESIDE) for case in made]
 
 
 # Flows ----------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Cases recorded anew, and compared with what is recorded."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from tests.traces.cases import Case
 from tests.traces.files import WHENS, Outcome, Recorded, in_words
@@ -20,7 +21,8 @@ async def recorded_anew(kernel: Kernel, case: Case, *, crashes: bool = True) -> 
         raise Unsteady(f"{case.name}: {in_words(found)}")
     after = {crash: await played(kernel, case, crash) for crash in every_moment(plain.transactions if crashes else 0)}
     found = {crash: differences(one.trace, plain.trace) for crash, one in after.items()}
-    return Recorded(case.name, plain.trace, plain.transactions, _outcomes(found), _read_back(after))
+    read_back = {} if case.beside else {crash: one.read_back for crash, one in after.items()}
+    return Recorded(case.name, plain.trace, plain.transactions, _outcomes(found), read_back)
 
 
 def every_moment(transactions: int) -> list[Crash]:
@@ -39,34 +41,38 @@ def _outcomes(found: dict[Crash, list[Entry]]) -> list[Outcome]:
     return [Outcome(moments, differing) for moments, differing in outcomes]
 
 
-def _read_back(after: dict[Crash, Played]) -> dict[str, str]:
-    def told(crash: Crash) -> str:
-        return "+".join(map(str, after[crash].read_back)) or "-"
+@dataclass(frozen=True, slots=True)
+class Undisturbed:
+    """What came of playing a case without a crash."""
 
-    return {when: " ".join(told(crash) for crash in after if crash.when == when) for when in WHENS}
+    changed: str
+    """Where its trace differs from the recorded one, in words. Empty: nowhere."""
+    transactions: int
 
 
-async def changed(kernel: Kernel, case: Case, known: Recorded) -> str:
-    """Where the undisturbed trace differs from the recorded one, in words. Empty: nowhere."""
-    found = differences((await played(kernel, case)).trace, known.trace)
-    return in_words(found) if found else ""
+async def undisturbed(kernel: Kernel, case: Case, known: Recorded) -> Undisturbed:
+    now = await played(kernel, case)
+    found = differences(now.trace, known.trace)
+    return Undisturbed(in_words(found) if found else "", now.transactions)
 
 
 async def changed_after(kernel: Kernel, case: Case, known: Recorded, crashes: Iterable[Crash]) -> list[str]:
     """The same after each of the crashes."""
     told = list[str]()
     for crash in crashes:
-        found = differences((await played(kernel, case, crash)).trace, known.trace)
-        if found not in _expected(case, known, crash):
-            told.append(f"killed {crash.when} transaction {crash.at}: {_against(found, known.after(crash))}")
+        if words := _changed(await played(kernel, case, crash), known, crash):
+            told.append(f"killed {crash.when} transaction {crash.at}: {words}")
     return told
 
 
-def _expected(case: Case, known: Recorded, crash: Crash) -> list[Sequence[Entry]]:
-    """What may be found. Where branches run side by side, which of them a number meets is chance."""
-    if case.beside:
-        return [one.differences for one in known.outcomes]
-    return [found for found in [known.after(crash)] if found is not None]
+def _changed(now: Played, known: Recorded, crash: Crash) -> str:
+    """Where a moment has no meaning of its own, any outcome that was recorded will do."""
+    found, recorded = differences(now.trace, known.trace), known.after(crash)
+    allowed = [recorded] if known.read_back else [one.differences for one in known.outcomes]
+    if found not in allowed:
+        return _against(found, recorded)
+    counts = known.read_back.get(crash, now.read_back)
+    return "" if now.read_back == counts else f"calls read back were {counts} and are {now.read_back}"
 
 
 def _against(found: Sequence[Entry], recorded: Sequence[Entry] | None) -> str:

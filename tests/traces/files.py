@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from tests.traces.neutral import Entry, Trace
 from tests.traces.playing import Crash, When
@@ -33,8 +33,12 @@ class Recorded:
     transactions: int
     """Of the undisturbed run; a crash is told by their number."""
     outcomes: Sequence[Outcome] = ()
-    read_back: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By `before` and `after`: how many calls were read back after each crash, from the first transaction on."""
+    read_back: Mapping[Crash, list[int]] = field(default_factory=dict[Crash, list[int]])
+    """How many calls each claim after a crash had on record. Empty: by chance, as the number of a transaction is."""
+
+    def at_other_moments(self) -> "Recorded":
+        """For a run that begins another number of transactions: nothing is known of any one of them."""
+        return replace(self, read_back={})
 
     @property
     def moments(self) -> list[Crash]:
@@ -59,7 +63,7 @@ def write(recorded: Recorded) -> None:
         "trace": recorded.trace,
         "transactions": recorded.transactions,
         "crashes": [{"moments": _told(one.moments), "differences": one.differences} for one in recorded.outcomes],
-        "read_back": dict(recorded.read_back),
+        "read_back": {when: _counts(recorded, when) for when in WHENS},
     }
     path_of(recorded.case).write_text(json.dumps(body, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
@@ -71,7 +75,19 @@ def read(case: str) -> Recorded:
 def read_file(path: Path) -> Recorded:
     body = json.loads(path.read_text())
     outcomes = [Outcome(_crashes(one["moments"]), one["differences"]) for one in body["crashes"]]
-    return Recorded(body["case"], body["trace"], body["transactions"], outcomes, body["read_back"])
+    read_back = {crash: counts for when in WHENS for crash, counts in _counted(when, body["read_back"][when])}
+    return Recorded(body["case"], body["trace"], body["transactions"], outcomes, read_back)
+
+
+def _counts(recorded: Recorded, when: When) -> str:
+    """From the first transaction on, as `- 0 4+1`."""
+    counts = [recorded.read_back[crash] for crash in recorded.moments if crash.when == when and recorded.read_back]
+    return " ".join("+".join(map(str, each)) or "-" for each in counts)
+
+
+def _counted(when: When, counts: str) -> Iterable[tuple[Crash, list[int]]]:
+    for at, each in enumerate(counts.split(), 1):
+        yield Crash(when, at), [int(count) for count in each.split("+")] if each != "-" else []
 
 
 def _told(moments: Iterable[Crash]) -> str:
@@ -97,27 +113,15 @@ def _crashes(told: str) -> list[Crash]:
 def in_words(differences: Sequence[Entry]) -> str:
     """The first difference."""
     first = differences[0]
-    missing, more = first["missing"], first["more"]
-    if missing and more and _same_step(missing[0], more[0]):
-        return f"{first['where']}: {_fields(missing[0], more[0])}"
-    lost = f"missing: {_line(missing[0])}" if missing else ""
-    new = f"not recorded: {_line(more[0])}" if more else ""
-    return f"{first['where']}: {'; '.join(filter(None, (lost, new)))}"
+    told = [f"missing: {_line(entry)}" for entry in first.get("missing", [])[:1]]
+    told += [f"not recorded: {_line(entry)}" for entry in first.get("more", [])[:1]]
+    told += [_changed(entry) for entry in first.get("changed", [])[:1]]
+    return f"{first['where']}: {'; '.join(told)}"
 
 
-def _same_step(one: Any, other: Any) -> bool:
-    both = [cast(Entry, entry).get("name") for entry in (one, other) if isinstance(entry, dict)]
-    return len(both) == 2 and both[0] == both[1]
-
-
-def _fields(recorded: Entry, now: Entry) -> str:
-    names = sorted(recorded.keys() | now.keys())
-    changed = [
-        f"{name} was {_line(recorded.get(name))} and is {_line(now.get(name))}"
-        for name in names
-        if recorded.get(name) != now.get(name)
-    ]
-    return f"{recorded.get('name') or 'it'}: {'; '.join(changed)}"
+def _changed(entry: Entry) -> str:
+    fields = [f"{name} was {_line(was)} and is {_line(now)}" for name, (was, now) in entry["fields"].items()]
+    return " ".join(filter(None, (entry["entry"], "; ".join(fields))))
 
 
 def _line(value: Any) -> str:

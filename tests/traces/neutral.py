@@ -231,12 +231,12 @@ def _digest(value: bytes) -> str:
 
 
 def differences(trace: Trace, plain: Trace) -> list[Entry]:
-    """What a trace has, and has not, beside another one. Empty: they are the same."""
+    """How a trace differs from another one, by section. Empty: they are the same."""
     ours, theirs = _sections(trace), _sections(plain)
     found = list[Entry]()
     for where in dict.fromkeys([*theirs, *ours]):
-        missing, more = _changed(ours.get(where, []), theirs.get(where, []))
-        found += [{"where": where, "missing": missing, "more": more}] if missing or more else []
+        if ours.get(where) != theirs.get(where):
+            found.append({"where": where, **_compared(ours.get(where, []), theirs.get(where, []))})
     return found
 
 
@@ -248,12 +248,27 @@ def _sections(trace: Trace) -> dict[str, list[Any]]:
     return sections
 
 
-def _changed(ours: Sequence[Any], theirs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Entries that `theirs` alone has, and that `ours` alone has."""
+def _compared(ours: Sequence[Any], theirs: Sequence[Any]) -> Entry:
+    """Entries that `theirs` alone has, that `ours` alone has, and fields of those that both have in the same place."""
     mine, other = ([json.dumps(one, sort_keys=True) for one in of] for of in (ours, theirs))
-    missing, more = list[Any](), list[Any]()
+    missing, more, changed = list[Any](), list[Any](), list[Entry]()
     for tag, i, j, k, m in SequenceMatcher(None, other, mine, autojunk=False).get_opcodes():
-        if tag != "equal":
+        if tag == "replace" and j - i == m - k and all(map(_same_entry, theirs[i:j], ours[k:m])):
+            changed += map(_fields, theirs[i:j], ours[k:m])
+        elif tag != "equal":
             missing += theirs[i:j]
             more += ours[k:m]
-    return missing, more
+    parts = {"missing": missing, "more": more, "changed": changed}
+    return {name: found for name, found in parts.items() if found}
+
+
+def _same_entry(one: Any, other: Any) -> bool:
+    both = [cast(Entry, entry) for entry in (one, other) if isinstance(entry, dict)]
+    return len(both) == 2 and both[0].get("name") == both[1].get("name")
+
+
+def _fields(recorded: Entry, now: Entry) -> Entry:
+    """What differs in one entry: a field's value as it was, and as it is."""
+    names = sorted(recorded.keys() | now.keys())
+    changed = {name: [recorded.get(name), now.get(name)] for name in names if recorded.get(name) != now.get(name)}
+    return {"entry": recorded.get("name", ""), "fields": changed}
