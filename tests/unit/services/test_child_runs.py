@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from offing.core.model import EngineChoice
 from offing.core.policy import Policy, Rule, default_policy, is_narrower
 from offing.core.run import Budget, RunStatus, Spent
+from offing.kernel.store import ParentUsage
 from offing.sdk import ChildRequest
-from offing.services.child_runs import Had, engines_of, left_of, narrowed, scope_for, shared, within
+from offing.services.child_runs import engines_of, left_of, narrowed, scope_for, shared, within
 from offing.storage.runs import RunRow
 from tests.workers.graphs import counting
 
 NOBODY: dict[str, int] = {}
-FRESH = Had(Spent(), NOBODY, NOBODY)
+FRESH = ParentUsage(Spent(), NOBODY, NOBODY)
 
 
 def row(**more: Any) -> RunRow:
@@ -99,7 +100,7 @@ def test_what_children_may_still_use_that_were_not_taken_up_is_gone() -> None:
 
 def test_a_child_has_its_parents_rules_with_less_of_each_limit() -> None:
     policy = Policy(rules=(Rule(tool="search", most=10, others=True), Rule(tool="write", effect="forbid")))
-    had = Had(Spent(), {"search": 3}, NOBODY)
+    had = ParentUsage(Spent(), {"search": 3}, NOBODY)
     child = narrowed(policy, None, 3, had, ())
     assert [(r.tool, r.effect, r.most) for r in child.rules] == [("search", "allow", 2), ("write", "forbid", None)]
 
@@ -107,7 +108,7 @@ def test_a_child_has_its_parents_rules_with_less_of_each_limit() -> None:
 @pytest.mark.parametrize("web", [False, True])
 def test_what_a_child_is_given_is_proved_to_be_narrower(web: bool) -> None:
     policy = default_policy(web=web)
-    had = Had(Spent(), {"search_library": 7, "fetch_page": 3}, {"fetch_page": 100})
+    had = ParentUsage(Spent(), {"search_library": 7, "fetch_page": 3}, {"fetch_page": 100})
     for tools in (None, ("calculate",), ("search_library", "fetch_page"), ()):
         for among in (1, 3, 16):
             assert is_narrower(narrowed(policy, tools, among, had, ()), policy) is None
@@ -115,7 +116,7 @@ def test_what_a_child_is_given_is_proved_to_be_narrower(web: bool) -> None:
 
 def test_calls_that_a_child_may_still_make_are_not_given_twice() -> None:
     policy = Policy(rules=(Rule(tool="search", most=10, others=True),))
-    abroad = narrowed(policy, None, 1, Had(Spent(), {"search": 4}, NOBODY), ())
+    abroad = narrowed(policy, None, 1, ParentUsage(Spent(), {"search": 4}, NOBODY), ())
     assert narrowed(policy, None, 2, FRESH, (abroad,)).rules[0].most == 2
 
 

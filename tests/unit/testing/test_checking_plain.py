@@ -6,7 +6,7 @@
 import time
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from types import ModuleType
@@ -301,15 +301,44 @@ async def test_a_pydantic_state_reads_its_own_classes_anew() -> None:
     assert await rules(one_node(work, Whole)) == set()
 
 
-async def test_a_store_of_its_own_is_found_and_so_are_a_saver_and_a_stop_within() -> None:
+kept = InMemoryStore()
+
+
+def by_a_store_of_its_own(state: MessagesState) -> dict[str, Any]:
+    kept.put(("notes",), "last", {"text": str(ours.invoke(state["messages"]).text)})
+    return {}
+
+
+def embedded(texts: Sequence[str]) -> list[list[float]]:
+    return [[1.0] for _ in texts]
+
+
+async def test_a_store_is_found_where_it_is_held_and_where_the_run_s_is_not_the_same() -> None:
+    builder = StateGraph(MessagesState)
+    builder.add_node("work", Holder(ours).work)
+    builder.add_edge(START, "work")
+    index: Any = {"dims": 1, "embed": embedded}
+
+    async def whys(store: InMemoryStore, **more: Any) -> list[str]:
+        found = await check(plain_graph("guide", builder.compile(store=store), code=__file__, **more))
+        return [one.why for one in found if one.rule == "own-store"]
+
+    filled = InMemoryStore()
+    filled.put(("notes",), "first", {"text": "Remember."})
+    assert await whys(InMemoryStore()) == []
+    assert ["holds when it is compiled" in why for why in await whys(filled)] == [True]
+    assert ["searches by meaning" in why for why in await whys(InMemoryStore(index=index))] == [True]
+    assert await whys(InMemoryStore(index=index), store_index=index) == []
+    assert await rules(one_node(by_a_store_of_its_own)) == {("own-store", "node 'work'")}
+
+
+async def test_a_saver_and_a_stop_within_another_graph_are_found() -> None:
     def compiled(**how: Any) -> Any:
         builder = StateGraph(MessagesState)
         builder.add_node("inner", Holder(ours).work)
         builder.add_edge(START, "inner")
         return builder.compile(**how)
 
-    stored = plain_graph("guide", compiled(store=InMemoryStore()), code=__file__)
-    assert await rules(stored) == {("own-store", "guide")}
     assert await rules(one_node(compiled(checkpointer=InMemorySaver()))) == {("own-checkpointer", "node 'work'")}
     assert await rules(one_node(compiled(checkpointer=True))) == set()
     assert await rules(one_node(compiled(interrupt_before=["inner"]))) == {("interrupt", "node 'work'")}

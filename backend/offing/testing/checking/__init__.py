@@ -29,7 +29,7 @@ async def check(graph: Graph) -> tuple[Finding, ...]:
     except Exception as error:  # an author's code may raise anything, and that is what is to be said
         return (_not_built(graph, error),)
     whole, walk = Catalogue([graph])[graph.name], Walk(compiled)
-    found = [*faults_of_models(whole, walk), *faults_of_compiling(graph.name, walk), *faults_of_types(whole, walk)]
+    found = [*faults_of_models(whole, walk), *faults_of_compiling(whole, walk), *faults_of_types(whole, walk)]
     found += [*faults_of_returns(walk), *faults_of_effects(whole, walk)]
     if whole.plain is not None:
         found += [*faults_of_plain_start(whole, compiled), *faults_of_plain_code(walk)]
