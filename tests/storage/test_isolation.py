@@ -34,8 +34,10 @@ async def count(pool: Database, tenant: UUID, table: str) -> int:
 
 async def test_a_tenant_sees_no_run_step_or_checkpoint_of_another(pool: Database, other_tenant: UUID) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    await put(FencedSaver(pool, claim.fence), a_checkpoint(1))
-    for table in ("run", "step", "checkpoint", "thread"):
+    checkpoint = a_checkpoint(1, text="x" * 500)
+    checkpoint["channel_versions"] = {"text": "1"}
+    await put(FencedSaver(pool, claim.fence, content=()), checkpoint)
+    for table in ("run", "step", "checkpoint", "checkpoint_value", "thread"):
         assert await count(pool, LOCAL_TENANT, table) == 1, table
         assert await count(pool, other_tenant, table) == 0, table
 

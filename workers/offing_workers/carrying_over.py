@@ -53,6 +53,8 @@ def _standing(stored: checkpoint_upgrade.Stored, graph: Graph) -> str:
     """Why the run cannot go on from where it stands. Empty: it can."""
     if stored.had_effect:
         return "a tool with an effect was called after its last checkpoint"
+    if stored.elsewhere:
+        return f"its channel {stored.elsewhere[0]!r} is rebuilt from earlier checkpoints, which stay as they are"
     gone = sorted(stored.following - set(graph.build().nodes))
     return f"its next node {gone[0]!r} is not in the new version" if gone else ""
 

@@ -8,11 +8,10 @@ written where a slice ends within a superstep.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import count
 from secrets import token_hex
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
@@ -27,13 +26,14 @@ from langgraph.checkpoint.base import (
     copy_checkpoint,
     get_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 from langgraph.checkpoint.serde.types import _DeltaSnapshot as DeltaSnapshot  # pyright: ignore[reportPrivateUsage]
 from langgraph.types import Interrupt
 
 from offing.core.checkpoint import StoredCheckpoint, TaskWrite
 from offing.core.errors import Fenced
+from offing.kernel.channel_history import ChannelWalk
+from offing.kernel.checkpoint_store import CheckpointStore
 
 SPECIAL = frozenset({INTERRUPT, RESUME})
 
@@ -56,65 +56,6 @@ ALL = 2_147_483_647
 
 CALLED = ":"
 """In the namespace of a subgraph that a task called. A subgraph with a memory of its own has none."""
-
-
-class CheckpointStore(Protocol):
-    """Keeps the checkpoints of one thread. A session is what the store's transactions yield."""
-
-    @property
-    def serde(self) -> SerializerProtocol: ...
-
-    @property
-    def thread(self) -> str: ...
-
-    def transaction(self) -> AbstractAsyncContextManager[Any]: ...
-
-    def prepare(
-        self,
-        ns: str,
-        checkpoint: Checkpoint,
-        metadata: Mapping[str, Any],
-        *,
-        parent: str | None,
-        turn: int | None,
-        delta: Sequence[str],
-        parent_writes: Sequence[TaskWrite],
-    ) -> Any:
-        """Encode a checkpoint for `put`. Raises StateTooLarge."""
-        ...
-
-    async def put(self, session: Any, prepared: Any, /) -> None: ...
-
-    async def put_writes(self, session: Any, ns: str, checkpoint_id: str, writes: Sequence[TaskWrite], /) -> None: ...
-
-    async def end_calls(self, session: Any, namespaces: Sequence[str], /) -> None: ...
-
-    async def calls(self, session: Any, /) -> Mapping[str, str]: ...
-
-    async def get(self, session: Any, ns: str, id: str | None, /) -> StoredCheckpoint | None: ...
-
-    async def list(
-        self,
-        session: Any,
-        ns: str | None,
-        id: str | None,
-        metadata: Mapping[str, Any],
-        before: str | None,
-        limit: int,
-        /,
-    ) -> Sequence[StoredCheckpoint]: ...
-
-    async def ancestors(
-        self, session: Any, ns: str, id: str, channels: Sequence[str], limit: int, /
-    ) -> Sequence[StoredCheckpoint]: ...
-
-    async def copy_from(self, session: Any, thread: UUID, /) -> None: ...
-
-    async def prune(self, session: Any, keep: int, /) -> None: ...
-
-    async def drop_runs(self, session: Any, run_ids: Sequence[str], /) -> None: ...
-
-    async def drop_all(self, session: Any, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +242,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        walk, (ns, _) = _Walk(channels), _where(config)
+        walk, (ns, _) = ChannelWalk(channels), _where(config)
         target = await self.aget_tuple(config) if channels else None
         parent = _where(target.parent_config)[1] if target is not None and target.parent_config else None
         child = self._unwritten(ns, target.checkpoint["id"]) if target is not None else None
@@ -473,7 +414,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         ]
         return chosen[::-1], edge
 
-    async def _walk_stored(self, walk: "_Walk", ns: str, id: str | None, unwritten: Sequence[TaskWrite]) -> None:
+    async def _walk_stored(self, walk: ChannelWalk, ns: str, id: str | None, unwritten: Sequence[TaskWrite]) -> None:
         """From this checkpoint on, at which `unwritten` belongs to what tasks wrote."""
         while id is not None and walk.open:
             async with self._store.transaction() as session:
@@ -508,33 +449,6 @@ class Checkpointer(BaseCheckpointSaver[str]):
     def _check_own(self, thread_id: str) -> None:
         if thread_id != self._store.thread:
             raise Fenced(f"A claim changes the checkpoints of its own thread, {self._store.thread}, and of no other.")
-
-
-class _Walk:
-    """Collects what channels are rebuilt from, from the newest ancestor to the oldest."""
-
-    def __init__(self, channels: Sequence[str]) -> None:
-        self.open = list(channels)
-        """Channels for which no stored value was found yet."""
-        self._writes: dict[str, list[list[TaskWrite]]] = {channel: [] for channel in channels}
-        self._seeds: dict[str, Any] = {}
-
-    def take(self, checkpoint: Mapping[str, Any], writes: Sequence[TaskWrite]) -> None:
-        """Take the values of a checkpoint and what tasks wrote at it."""
-        for channel in self.open:
-            mine = {write.key: write for write in writes if write.channel == channel}
-            self._writes[channel].append(sorted(mine.values(), key=lambda write: write.order))
-        values = checkpoint["channel_values"]
-        self._seeds |= {channel: values[channel] for channel in self.open if channel in values}
-        self.open = [channel for channel in self.open if channel not in values]
-
-    def found(self) -> dict[str, DeltaChannelHistory]:
-        return {channel: self._history(channel) for channel in self._writes}
-
-    def _history(self, channel: str) -> DeltaChannelHistory:
-        writes = [write for several in reversed(self._writes[channel]) for write in several]
-        history: DeltaChannelHistory = {"writes": [(write.task_id, write.channel, write.value) for write in writes]}
-        return {**history, "seed": self._seeds[channel]} if channel in self._seeds else history
 
 
 def _kept(writes: Sequence[TaskWrite]) -> tuple[TaskWrite, ...]:

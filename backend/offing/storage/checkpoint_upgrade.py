@@ -20,7 +20,7 @@ from offing.storage.plain_state import serializer
 from offing.storage.pool import Connection
 
 LAST = """
-    select checkpoint_id, body, metadata, superstep from checkpoint
+    select checkpoint_id, body, metadata, superstep, channels || delta from checkpoint
      where thread_id = %s and ns = '' and run_id = %s order by nth desc limit 1
 """
 
@@ -46,6 +46,8 @@ class Stored:
     """The last superstep in which anything is on record."""
     had_effect: bool
     """A tool with an effect was called after it."""
+    elsewhere: tuple[str, ...] = ()
+    """Channels whose values are not in the checkpoint's row: what LangGraph rebuilds from earlier ones."""
 
     @property
     def state(self) -> dict[str, Any]:
@@ -67,7 +69,9 @@ async def last(connection: Connection, fence: Fence) -> Stored | None:
     recorded = await (await connection.execute(RECORDED, (fence.run,))).fetchone()
     effect = await (await connection.execute(EFFECT, (fence.run, row[3]))).fetchone()
     checkpoint = serializer().loads_typed(("msgpack", row[1]))
-    return Stored(row[0], checkpoint, row[2], row[3], recorded[0] if recorded else -2, effect is not None)
+    return Stored(
+        row[0], checkpoint, row[2], row[3], recorded[0] if recorded else -2, effect is not None, tuple(row[4])
+    )
 
 
 async def rewrite(
