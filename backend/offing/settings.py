@@ -82,6 +82,8 @@ class Settings(BaseSettings):
     keep_run_files_days: Annotated[float | None, Field(gt=0)] = None
     """OFFING_KEEP_RUN_FILES_DAYS: days for which files that a run's code wrote are kept after its end. None: as long as
     the run."""
+    store_items: Annotated[int, Field(ge=1)] = 100_000
+    """OFFING_STORE_ITEMS: the maximum number of items that a tenant's runs have in LangGraph's store."""
     retention_seconds: Annotated[float, Field(gt=0)] = 60
     """OFFING_RETENTION_SECONDS: how often a worker looks for what was kept for long enough."""
     log_megabytes: Annotated[float, Field(gt=0)] = 5

@@ -17,6 +17,7 @@ from offing.core.report import Citation, Report, ReportStatus, Section, Sentence
 from offing.core.role_call import CallOrigin, SegmentPosition
 from offing.core.run import Fence, RunStatus
 from offing.core.step import StepDraft, StepKind
+from offing.core.store_item import ItemPut, Vectors
 from offing.core.tokens import SpanKind, TextSpan
 from offing.core.tool import Span
 from offing.core.trajectory import Fracture
@@ -26,7 +27,7 @@ from offing.library.readers import Readers
 from offing.services import library
 from offing.services.erasure import Erased, erase_source
 from offing.services.library import Upload
-from offing.storage import reports, rewards, segments, steps, turn_rows, turns
+from offing.storage import reports, rewards, segments, steps, store_items, turn_rows, turns
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.rewards import NewScore
@@ -164,6 +165,28 @@ async def test_nothing_of_an_erased_source_is_left(pool: Database, owner_url: st
         assert where_found(owner_url, words) == set()
     assert await library.search(pool, LOCAL_TENANT, "mill crowns", 5) == []
     assert where_found(owner_url, "dredged by the town") >= {"artefact", "step", "turn", "citation", "report"}
+
+
+async def test_what_runs_kept_in_the_store_and_read_there_is_cleaned(
+    pool: Database, owner_url: str, readers: Readers
+) -> None:
+    source = await uploaded(pool, readers, "ledger.md", LEDGER)
+    reader = (await claimed(pool, LOCAL_TENANT)).fence
+    writer = await a_run_that_read(pool, "mill", ended=False)
+    vectors = Vectors("e", 1, b"\0" * 4)
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        await store_items.put(
+            connection, LOCAL_TENANT, [ItemPut(("n",), "k", {"text": SECRET}, None, vectors)], writer.run
+        )
+        for fence in (writer, reader):
+            note = StepDraft(StepKind.NOTE, f"store {SECRET}", {"content": {"found": [SECRET]}}, "store")
+            await steps.append(connection, fence, TERM, [note], UsageDelta())
+            await connection.execute("update run set status = %s where id = %s", (RunStatus.DONE, fence.run))
+    await erase_source(pool, LOCAL_TENANT, source)
+    assert where_found(owner_url, "Ina Brook") == set()
+    with psycopg.connect(owner_url) as connection:
+        left = connection.execute("select value, vectors from app.store_item").fetchone()
+    assert left == ({"text": f"{ERASED}."}, None)
 
 
 async def test_what_a_run_read_is_forgotten_as_tokens_too(pool: Database, readers: Readers) -> None:

@@ -117,6 +117,15 @@ async def test_wherever_its_worker_is_killed_everything_is_stored_once(bench: Be
         assert await items(bench) == {("shared",): ["a"], ("told",): ["last"]}, at
 
 
+async def test_an_item_under_a_random_key_is_stored_once_under_the_key_that_the_graph_knows(bench: Bench) -> None:
+    for at in range(2, await transactions(bench, "noting") + 1):
+        bench.ask("delete from app.store_item")
+        run = await begun(bench, "a", "noting")
+        async with lost(bench, run, at, "after" if at % 2 else "before"):
+            pass
+        assert sorted((await items(bench))[("notes",)]) == sorted([await said(bench, run), "other"]), at
+
+
 async def test_a_read_finds_the_same_when_its_node_runs_again(bench: Bench) -> None:
     run = await begun(bench, "a")
     read = 0

@@ -50,6 +50,8 @@ class ClaimedEpoch:
     """Of the slice."""
     fresh: bool
     """The run's first claim, so there is nothing of it to read back."""
+    items: TenantItems
+    """What its graph finds in LangGraph's store, unless it is a rollout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ async def _setup(
         used={} if fresh else await child_runs.tools(connection, row.id, "used"),
         received=await _received(connection, row, fresh=fresh),
         excerpts=await prompt_library.advice(connection, row),
-        items=() if row.kind == "rollout" else TenantItems(epoch.database, epoch.fence.tenant),
+        items=() if row.kind == "rollout" else epoch.items,
     )
 
 

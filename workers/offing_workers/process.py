@@ -136,7 +136,9 @@ class WorkerProcess:
         term = self._settings.lease_seconds
         hold = self._claimed(claim.fence)
         keep = self._settings.keep_running_checkpoints
-        limits = SliceLimits(term, self._settings.slice_turns, self._settings.slice_seconds, keep)
+        limits = SliceLimits(
+            term, self._settings.slice_turns, self._settings.slice_seconds, keep, self._settings.store_items
+        )
         slice = Slice(self._database, self._showing, self, self._graphs, claim, hold, limits, self._reach)
         hold.task = asyncio.create_task(slice.advance())
         if self._draining:

@@ -12,7 +12,7 @@ from offing.storage import retention
 from offing.storage.pool import Database
 
 BATCH = 50
-"""Runs, and login links, of one sweep of a worker: what takes longer waits for the next."""
+"""Runs, login links, and items of the store, of one sweep of a worker: what takes longer waits for the next."""
 
 UNUSED_GRAPH_SECONDS = 24 * 3600.0
 """How long a kept version of a graph that no run names stays: its author may be about to ask a question with it."""
@@ -27,10 +27,11 @@ async def remove_expired(database: Database, settings: Settings) -> bool:
     if settings.keep_run_files_days is not None:
         files = await retention.drop_run_files(database, settings.keep_run_files_days, BATCH)
     logins = await retention.drop_logins(database, BATCH)
+    items = await retention.drop_items(database, BATCH)
     await remove_unused_graphs(database, settings)
     if files:
         log.info("old files of runs removed", runs=files)
-    return max(pruned, files, logins) >= BATCH
+    return max(pruned, files, logins, items) >= BATCH
 
 
 async def remove_unused_graphs(

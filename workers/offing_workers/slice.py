@@ -27,6 +27,7 @@ from offing.sdk import Graph
 from offing.services.graphs import at_version
 from offing.services.reach import Reach
 from offing.services.runs import ended_step
+from offing.services.store_items import MAX_ITEMS, TenantItems
 from offing.storage import runs, spend, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
@@ -68,6 +69,8 @@ class SliceLimits:
     seconds: float
     keep_checkpoints: int | None = None
     """How many checkpoints of each namespace a graph for LangGraph alone keeps while it runs. `None`: all."""
+    store_items: int = MAX_ITEMS
+    """How many items the runs of a tenant may have in LangGraph's store."""
 
 
 class Slice:
@@ -220,6 +223,7 @@ class Slice:
             self._limits.term,
             self._limits.turns,
             self._fresh,
+            TenantItems(self._database, self._fence.tenant, self._limits.store_items),
         )
         found = await opened(connection, epoch, row, graph, saver)
         self._parent, self._ended = found.parent, Execution()

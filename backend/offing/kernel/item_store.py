@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
+from uuid import UUID
 
 import orjson
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp, TTLConfig
@@ -16,11 +17,11 @@ from offing.core.errors import InvalidInput, Unavailable
 from offing.core.provenance import Kind, Label, Origin, Trust
 from offing.core.step import StepDraft, StepKind
 from offing.core.store_item import ItemPut
-from offing.kernel.call_key import CallKeys
+from offing.kernel.call_key import Call, CallKeys
 from offing.kernel.item_checks import checked
 from offing.kernel.item_index import ItemIndex, query_vectors
 from offing.kernel.journal import RETRY_SECONDS, Journal
-from offing.kernel.run_items import RunItems
+from offing.kernel.run_items import RunItems, put_from_json
 from offing.kernel.store import Entry, ItemsRecord
 from offing.kernel.tool_executor import ToolExecutor
 from offing.sdk.running import BlockedLoop, waited
@@ -124,20 +125,43 @@ class RunItemStore(ItemStore):
     async def _put(self, ops: Sequence[PutOp]) -> None:
         ops = [op._replace(value=without_secrets(op.value)) for op in ops]
         puts = [_asked(op) for op in ops]
-        call = self._keys.next(STORE, puts)
-        if self._journal.take(call, NOTES):
+        call, before = self._recorded_put(puts)
+        gone = [put for put in before or () if put.place not in {(op.namespace, op.key) for op in ops}]
+        if before is not None and (not gone or self._journal.recorded.compares):
             return
         self._journal.check_new(call)
+        ops = [*(PutOp(put.namespace, put.key, None) for put in gone), *ops]
         await self._items.check_room(sum(op.value is not None for op in ops))
-        stored = await self._indexed(ops)
+        stored, puts = await self._indexed(ops), [_asked(op) for op in ops]
         draft = StepDraft(StepKind.NOTE, _title(ops), {"function": STORE, "puts": puts}, STORE, key=call.key)
         (step,) = await self._journal.append(Entry(draft, ItemsRecord(stored)))
         await self._items.add(stored, step.at)
+
+    def _recorded_put(self, puts: Sequence[dict[str, Any]]) -> tuple[Call, list[ItemPut] | None]:
+        """The call that puts these, and what an earlier attempt of its node put there. `None`: nothing.
+
+        Keys that are drawn at random are others when a node runs again. Then the items of the latest attempt take the
+        place of those of the one before, since the graph knows of these keys alone.
+        """
+        call = self._keys.next(STORE, [{**put, "key": _lasting(put["key"])} for put in puts])
+        before: list[ItemPut] | None = None
+        while step := self._journal.take(call, NOTES):
+            stored = map(put_from_json, step.payload["puts"])
+            before, call = [put for put in stored if put.value is not None], call.beside("again")
+        return call, before
 
     def _taint(self, payload: Mapping[str, Any]) -> None:
         """Whatever a graph has put there may come from anybody: it is data."""
         if any(payload["content"]["found"]):
             self._executor.expect(STORE, payload, LABEL)
+
+
+def _lasting(key: str) -> str:
+    """What of a key is the same when its node runs again."""
+    try:
+        return UUID(key) and ""
+    except ValueError:
+        return key
 
 
 def _asked(op: Op) -> dict[str, Any]:

@@ -34,6 +34,9 @@ from offing.sdk import Graph, RunView
 from offing.sdk.advice import Advice
 from offing.tools.tool import Tool, ToolScope
 
+GIVEN_AT = datetime(2000, 1, 1, tzinfo=UTC)
+"""When items were put that a run alone begins with."""
+
 MAX_NOTES = 10_000
 """Of a run, among which are its puts into a store of its own."""
 
@@ -132,7 +135,7 @@ def _items(setup: RunSetup, store: RunStore, parts: RunParts) -> RunItems:
     async def recorded() -> Sequence[tuple[Sequence[ItemPut], datetime]]:
         stored: Sequence[Step] = [] if setup.fresh else await store.last_steps(StepKind.NOTE, MAX_NOTES)
         notes = [*stored, *parts.cache.list_unsaved(StepKind.NOTE)]
-        return [(given, datetime.now(UTC)), *recorded_puts(notes)]
+        return [(given, GIVEN_AT), *recorded_puts(notes)]
 
     return OwnItems(recorded)
 

@@ -58,6 +58,7 @@ async def _take_out_copies(connection: Connection, tenant: UUID, held: Held, gon
         await rows.clean_turns(connection, tenant, run.run, copies.out_of, copies.out_of_json)
         await rows.clean_reports(connection, run.run, copies.out_of, copies.out_of_json)
         await rows.clean_intents(connection, run.run, copies.out_of_json)
+        await rows.clean_items(connection, tenant, run.run, copies.out_of_json)
         await clean_states(connection, run.run, copies.out_of)
         if run.status in TERMINAL:
             await rows.clean_answers(connection, run.run, copies.out_of_json)

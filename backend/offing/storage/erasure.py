@@ -41,14 +41,19 @@ RUNS_TOUCHED = """
     with read as (
       select distinct run_id from step
        where tenant_id = %(tenant)s and kind in ('tool', 'report') and payload::text ~ %(ids)s
-      union select run_id from citation where tenant_id = %(tenant)s and artefact_id = any(%(artefacts)s))
+      union select run_id from citation where tenant_id = %(tenant)s and artefact_id = any(%(artefacts)s)),
+    remembering as (
+      select distinct run_id from step where tenant_id = %(tenant)s and kind = 'note' and label = 'store'),
+    told as (
+      select run_id from read union
+      select run_id from remembering where exists (select from remembering join read using (run_id)))
     select r.id, r.status, r.id in (select run_id from read) as read_it from run r
      where r.tenant_id = %(tenant)s
-       and (r.thread_id in (select thread_id from run where id in (select run_id from read))
+       and (r.thread_id in (select thread_id from run where id in (select run_id from told))
             or r.id in (select parent_id from child_run where run_id in (select run_id from read)))
 """
 """Runs that retrieved one of the texts, and the others of their threads and who started them, which may have been told
-of it."""
+of it. Where one of them used LangGraph's store, so may all have been that used it, too."""
 
 QUOTES = "select distinct quote from citation where tenant_id = %s and artefact_id = any(%s)"
 
@@ -94,6 +99,11 @@ SET_SCORE = "update reward set failure = %s, detail = %s where run_id = %s and i
 INTENTS = "select superstep, path, ordinal, args from intent where run_id = %s"
 
 SET_INTENT = "update intent set args = %s where run_id = %s and superstep = %s and path = %s and ordinal = %s"
+
+ITEMS = "select nth, value from store_item where tenant_id = %s and run_id = %s"
+
+SET_ITEM = "update store_item set value = %s, vectors = null, embedder = null where tenant_id = %s and nth = %s"
+"""Vectors are made of words that are gone."""
 
 ANSWERS = "select seq, answer from question where run_id = %s and answer is not null"
 
@@ -222,6 +232,13 @@ async def clean_intents(connection: Connection, run: UUID, clean_json: CleanJson
     for superstep, path, ordinal, args in await (await connection.execute(INTENTS, (run,))).fetchall():
         if (new := clean_json(args)) != args:
             await connection.execute(SET_INTENT, (_jsonb(new), run, superstep, path, ordinal))
+
+
+async def clean_items(connection: Connection, tenant: UUID, run: UUID, clean_json: CleanJson) -> None:
+    """Clean what a run has put into LangGraph's store."""
+    for nth, value in await (await connection.execute(ITEMS, (tenant, run))).fetchall():
+        if (new := clean_json(value)) != value:
+            await connection.execute(SET_ITEM, (_jsonb(new), tenant, nth))
 
 
 async def clean_answers(connection: Connection, run: UUID, clean_json: CleanJson) -> None:

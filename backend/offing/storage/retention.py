@@ -16,6 +16,8 @@ SWEEP_RUN_FILES = "select run, tenant from app.sweep_run_files(%s::interval, %s)
 
 SWEEP_LOGINS = "select app.sweep_logins(%s)"
 
+SWEEP_ITEMS = "select app.sweep_store_items(%s)"
+
 VERSIONS_IN_USE = "select app.graph_versions_in_use(%s)"
 
 PRUNE = f"""
@@ -70,6 +72,11 @@ async def drop_run_files(database: Database, days: float, most: int) -> int:
 async def drop_logins(database: Database, most: int) -> int:
     """Remove login links that were used or have expired, and expired sessions. How many there were."""
     return int((await database.platform(SWEEP_LOGINS, (most,)))[0][0])
+
+
+async def drop_items(database: Database, most: int) -> int:
+    """Remove items of LangGraph's store that have expired. How many there were."""
+    return int((await database.platform(SWEEP_ITEMS, (most,)))[0][0])
 
 
 async def graph_versions_in_use(database: Database, versions: Sequence[str]) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """The keywords of `rehearse`, as types: the fields of a scene but for its question."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from offing.core.policy import Policy
 from offing.core.question import Answer
@@ -26,3 +26,4 @@ class Given(TypedDict, total=False):
     earlier: tuple[tuple[str, str], ...]
     seed: int
     failing_tools: Mapping[str, str]
+    items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]]

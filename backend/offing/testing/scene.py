@@ -58,6 +58,8 @@ class Scene:
     seed: int = 0
     failing_tools: Mapping[str, str] = field(default_factory=dict[str, str])
     """Tools that fail, with what they say."""
+    items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]] = ()
+    """What is in LangGraph's store before: namespace, key and value of each item."""
 
     def answer(self, role: Role[Any, Any], given: Any, nth: int, turn: int) -> BaseModel | EngineFailure:
         """What the role answers when it is asked for the nth time, from 0."""

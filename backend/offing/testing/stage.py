@@ -14,6 +14,7 @@ from offing.core.policy import Policy
 from offing.core.provenance import label_in
 from offing.core.run import StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
+from offing.core.store_item import ItemPut
 from offing.core.tool import Effect, ToolOutput, ToolSpec
 from offing.core.usage import UsageDelta
 from offing.kernel.memory_store import MemoryRunStore
@@ -88,6 +89,7 @@ class Stage:
             spent=self.store.spent,
             fresh=first,
             used=self._used(),
+            items=[ItemPut(*one) for one in self.scene.items],
         )
         clock = self.clock
         return open_run(setup, self.store, _Engines(self), _Controls(self), _Nobody(), lambda: clock.seconds)

@@ -1,0 +1,22 @@
+"""LangGraph's store in the test kit: in memory, begun with given items, and read back after a loss."""
+
+from offing.testing import rehearse, survives
+from tests.graphs.plain.storing import SHARED, graph
+
+OLD = [(SHARED, "old", {"text": "tea"})]
+
+
+async def test_a_graph_finds_what_it_was_given_and_what_it_put() -> None:
+    run = await rehearse(graph, "new", items=OLD)
+    assert run.state["messages"][-1].text == "1 before, then new; there are old, new"
+
+
+async def test_nothing_is_there_that_another_run_put() -> None:
+    await rehearse(graph, "other")
+    run = await rehearse(graph, "new")
+    assert run.state["messages"][-1].text == "0 before, then new; there are new"
+
+
+async def test_a_graph_that_stores_survives_a_lost_worker_at_each_moment() -> None:
+    whole = await survives(graph, "new", items=OLD)
+    assert whole.moments > 8
