@@ -27,7 +27,7 @@ LIVE = "tenant_id = %(tenant)s and (expires_at is null or expires_at > clock_tim
 UNDER = f"""
     {LIVE} and (%(prefix)s = '' or namespace = %(prefix)s
                 or (namespace > %(prefix)s || '.' and namespace < %(prefix)s || '/'))
-    and app.store_matches(value, %(filter)s)
+    and (%(filter)s = '{{}}' or app.store_matches(value, %(filter)s))
 """
 """Within a namespace, and as a filter says. A slash is what follows a period."""
 
