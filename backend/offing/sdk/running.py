@@ -82,6 +82,11 @@ def stopped(reason: StopReason) -> None:
     carried.stopped = carried.stopped or reason
 
 
+def on_its_loop() -> bool:
+    """Whether this code runs on the run's event loop itself, where nobody may wait. Raises OutsideRun."""
+    return _on_loop(_found().loop)
+
+
 def journal() -> Journal:
     """The journal of the run that executes this code. Raises OutsideRun where nothing is kept."""
     found = running()

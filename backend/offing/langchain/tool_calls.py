@@ -1,0 +1,226 @@
+"""Tools of a graph's own as calls of its run: on record, and read back after a loss.
+
+The only home of how they are seen. A graph calls its tools as LangChain does, by `BaseTool.run` and `arun`, which are
+wrapped once a process and do nothing more outside a run. What was asked is the tool's name and the arguments that a model
+gives; state, store and runtime, which LangGraph injects, are no part of it. Knows no journal: the run's context offers
+one (`ToolJournal`).
+"""
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache, wraps
+from typing import Any, Protocol, cast, runtime_checkable
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
+
+from offing.core.errors import OffingError
+from offing.core.step import shortened
+from offing.langchain.tool_values import NotKept, decoded, encoded
+from offing.sdk.running import on_its_loop, running, waited
+
+LONGEST_RESULT = 1_000_000
+"""Characters of a result as JSON; a longer one is on record without its content, and given anew after a loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A tool call as a model makes it."""
+
+    tool: str
+    args: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What came of a tool call."""
+
+    result: Any = None
+    """As JSON, see `tool_values`."""
+    kept: bool = True
+    """False: the result has no form that is kept."""
+    error: str = ""
+    """Why it failed. Empty: it did not. A failure is on record for people, and the call is made anew after a loss."""
+    text: str = ""
+    """What a timeline shows."""
+    seconds: float = 0.0
+
+
+@runtime_checkable
+class ToolJournal(Protocol):
+    """A context that keeps the tool calls of a graph's own. To be called in the node that makes them, on its loop."""
+
+    def begin_tool(self, asked: Asked) -> Any:
+        """Take the call's place among those of its node. Equal calls are told apart by the order in which they begin."""
+        ...
+
+    def recorded_tool(self, begun: Any) -> Given | None:
+        """What is on record for it. None: nothing."""
+        ...
+
+    async def end_tool(self, begun: Any, asked: Asked, given: Given) -> None:
+        """Put on record what came of it. A failure gives the place back, so that another try takes it."""
+        ...
+
+    def leave_tool(self, begun: Any) -> None:
+        """It neither gave anything nor failed: it asked a person, or was cancelled. Nothing is recorded."""
+        ...
+
+
+_watched: ContextVar[bool] = ContextVar("offing_tools_watched", default=False)
+
+
+@contextmanager
+def tools_watched() -> Generator[None]:
+    """Within a run, the graph's own tools are calls of it."""
+    _wrap()
+    token = _watched.set(True)
+    try:
+        yield
+    finally:
+        _watched.reset(token)
+
+
+class OurTool:
+    """A tool that goes through the run's tool executor by itself."""
+
+
+def asked_of(tool: BaseTool, given: str | Mapping[str, Any]) -> Asked:
+    """What was asked of the tool, without what was injected. Arguments that are no JSON are shown as text."""
+    args = {"input": given} if isinstance(given, str) else tool._filter_injected_args(dict(given))  # pyright: ignore[reportPrivateUsage]
+    return Asked(tool.name, {name: _plain(value) for name, value in args.items()})
+
+
+def state_in(given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """What the tool was given of its graph's state, by LangGraph's injection."""
+    found: dict[str, Any] = {}
+    for value in () if isinstance(given, str) else given.values():
+        state: Any = getattr(value, "state", value)
+        if isinstance(state, Mapping) and (value is not state or "messages" in state):
+            found |= cast(Mapping[str, Any], state)
+    return found
+
+
+def given_of(result: Any, state: Mapping[str, Any], seconds: float) -> Given:
+    """A result as it is kept."""
+    try:
+        stored = encoded(result, state)
+    except NotKept as problem:
+        return Given(kept=False, text=f"{_shown(result)} ({problem})", seconds=seconds)
+    if len(str(stored)) > LONGEST_RESULT:
+        return Given(kept=False, text=_shown(result), seconds=seconds)
+    return Given(stored, text=_shown(result), seconds=seconds)
+
+
+@cache
+def _wrap() -> None:
+    run, arun = BaseTool.run, BaseTool.arun
+
+    @wraps(run)
+    def watched_run(tool: BaseTool, tool_input: Any, *more: Any, **named: Any) -> Any:
+        journal = _journal_for(tool)
+        if journal is None:
+            return run(tool, tool_input, *more, **named)
+        return _Call(journal, tool, tool_input).run(lambda: run(tool, tool_input, *more, **named))
+
+    @wraps(arun)
+    async def watched_arun(tool: BaseTool, tool_input: Any, *more: Any, **named: Any) -> Any:
+        journal = _journal_for(tool)
+        if journal is None:
+            return await arun(tool, tool_input, *more, **named)
+        return await _Call(journal, tool, tool_input).arun(lambda: arun(tool, tool_input, *more, **named))
+
+    BaseTool.run, BaseTool.arun = watched_run, watched_arun  # type: ignore[method-assign]
+
+
+def _journal_for(tool: BaseTool) -> ToolJournal | None:
+    """The journal that keeps this tool's calls. None: nothing does."""
+    if not _watched.get() or isinstance(tool, OurTool):
+        return None
+    context: Any = running()
+    return context if isinstance(context, ToolJournal) else None
+
+
+class _Call:
+    """One call under way."""
+
+    def __init__(self, journal: ToolJournal, tool: BaseTool, given: Any) -> None:
+        self._journal, self._asked, self._state = journal, asked_of(tool, given), state_in(given)
+        self._began = time.monotonic()
+
+    async def arun(self, work: Callable[[], Any]) -> Any:
+        begun = self._journal.begin_tool(self._asked)
+        if (known := self._known(begun)) is not _NOTHING:
+            return known
+        try:
+            result = await work()
+        except BaseException as error:
+            await self._failed(begun, error)
+            raise
+        await self._journal.end_tool(begun, self._asked, self._given(result))
+        return result
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        """The same in a thread. On the loop itself nobody can wait for the record, and the call goes past it."""
+        if on_its_loop():
+            return work()
+        begun, known = waited(self._begin())
+        if known is not _NOTHING:
+            return known
+        try:
+            result = work()
+        except BaseException as error:
+            waited(self._failed(begun, error))
+            raise
+        waited(self._journal.end_tool(begun, self._asked, self._given(result)))
+        return result
+
+    async def _begin(self) -> tuple[Any, Any]:
+        begun = self._journal.begin_tool(self._asked)
+        return begun, self._known(begun)
+
+    def _known(self, begun: Any) -> Any:
+        """What the tool gave before a loss."""
+        given = self._journal.recorded_tool(begun)
+        if given is None or not given.kept:
+            return _NOTHING
+        try:
+            return decoded(given.result, self._state)
+        except NotKept:
+            return _NOTHING
+
+    def _given(self, result: Any) -> Given:
+        return given_of(result, self._state, time.monotonic() - self._began)
+
+    async def _failed(self, begun: Any, error: BaseException) -> None:
+        if isinstance(error, GraphBubbleUp | OffingError) or not isinstance(error, Exception):
+            return self._journal.leave_tool(begun)
+        said = f"{type(error).__name__}: {error}"
+        await self._journal.end_tool(begun, self._asked, Given(error=said, seconds=time.monotonic() - self._began))
+
+
+_NOTHING: Any = object()
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return encoded(value)
+    except NotKept:
+        return str(value)
+
+
+def _shown(result: Any) -> str:
+    """A result for people, in a few words."""
+    if isinstance(result, ToolMessage):
+        return shortened(str(result.text))
+    update: Any = getattr(result, "update", None)
+    if isinstance(update, Mapping):
+        told: Any = cast(Mapping[str, Any], update).get("messages") or ()
+        said = [str(m.text) for m in told if isinstance(m, ToolMessage)]
+        goto: Any = getattr(result, "goto", "")
+        return shortened(said[-1] if said else f"Goes to {goto}" if goto else "Changes the state")
+    return shortened(result if isinstance(result, str) else repr(result))
