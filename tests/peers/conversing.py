@@ -124,8 +124,8 @@ def model_calls(found: Sequence[Step]) -> list[Step]:
 
 
 def tools_used(found: Sequence[Step]) -> list[str]:
-    """Names of the tools whose calls are steps."""
-    return sorted(str(step.payload["tool"]) for step in found if step.kind is StepKind.TOOL)
+    """Names of the tools whose calls are steps, but for those that failed."""
+    return sorted(str(step.payload["tool"]) for step in found if step.kind is StepKind.TOOL and step.ok)
 
 
 def by_name(*peers: Peer) -> Mapping[str, Peer]:

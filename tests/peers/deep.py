@@ -5,7 +5,6 @@
 from deepagents import create_deep_agent
 
 from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.failing import stepless
 from tests.peers.playing import Heard, Peer, calls, says, together
 from tests.wire.replies import Reply
 
@@ -70,5 +69,4 @@ peer = Peer(
     follow_answer="They say 1907.",
     tools=("internet_search", "task", "task", "write_file"),
     askers=("critic", "historian"),
-    fails=stepless(),
 )

@@ -1,8 +1,5 @@
 """Why something does not work yet, in words. A test that is expected to fail for a reason tells when it passes."""
 
-from collections.abc import Mapping
-
-NO_STEP = "A tool of the graph's own leaves no step: nothing stands between ToolNode and the tool."
 NO_SAVER = (
     "Graphs run with durability `sync`, under which LangGraph waits for a checkpoint that a subgraph compiled with"
     " `checkpointer=False` never writes."
@@ -21,7 +18,3 @@ UNTRACKED = (
     " the counters of limits, begin again with the next one."
 )
 NO_FORM = "The answer is taken as it was typed, whatever form the interrupt needs, and what does not fit ends the run."
-
-
-def stepless(**others: str) -> Mapping[str, str]:
-    return {"tools": NO_STEP, **others}

@@ -12,7 +12,6 @@ with warnings.catch_warnings():
     from langmem import create_manage_memory_tool, create_search_memory_tool
 
 from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.failing import stepless
 from tests.peers.playing import Heard, Peer, calls, says
 from tests.wire.replies import Reply
 
@@ -40,5 +39,4 @@ peer = Peer(
     follow="What does Ada like?",
     follow_answer="She likes tea.",
     tools=("manage_memory",),
-    fails=stepless(),
 )

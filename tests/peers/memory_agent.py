@@ -16,7 +16,6 @@ from langgraph.store.base import BaseStore
 
 from offing.langchain import OffingChatModel, plain_graph
 from offing.sdk import RunView
-from tests.peers.failing import stepless
 from tests.peers.playing import Heard, Peer, calls, says
 from tests.wire.replies import Reply
 
@@ -96,5 +95,4 @@ peer = Peer(
     follow="What do I like?",
     follow_answer="You like tea.",
     tools=("upsert_memory",),
-    fails=stepless(),
 )

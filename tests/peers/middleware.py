@@ -15,7 +15,7 @@ from langchain.agents.middleware import (
 from langchain.tools import tool
 
 from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.failing import OTHER_CONFIG, stepless
+from tests.peers.failing import OTHER_CONFIG
 from tests.peers.playing import Heard, Peer, calls, says
 from tests.wire.replies import Reply
 
@@ -72,5 +72,5 @@ peer = Peer(
     follow_answer="Both are told.",
     tools=("read_email", "send_email", "write_todos"),
     replies=(APPROVED,),
-    fails=stepless(follows=OTHER_CONFIG),
+    fails={"follows": OTHER_CONFIG},
 )

@@ -16,7 +16,6 @@ from unittest.mock import patch
 import mcp
 
 from offing.langchain import plain_graph
-from tests.peers.failing import stepless
 from tests.peers.playing import Heard, Peer, calls, says, together
 from tests.wire.replies import Reply
 
@@ -74,5 +73,4 @@ peer = Peer(
     follow="Again, please.",
     follow_answer="Both are from 1907.",
     tools=("tavily_search", "tavily_search"),
-    fails=stepless(),
 )

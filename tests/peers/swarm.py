@@ -7,7 +7,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_swarm import create_handoff_tool, create_swarm
 
 from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.failing import stepless
 from tests.peers.playing import Heard, Peer, calls, says
 from tests.wire.replies import Reply
 
@@ -53,5 +52,4 @@ peer = Peer(
     follow_answer="5 + 7 is 12.",
     tools=("transfer_to_bob",),
     askers=("Alice", "Bob"),
-    fails=stepless(),
 )

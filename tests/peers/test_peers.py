@@ -54,15 +54,19 @@ async def test_it_runs_to_its_report(talk: Conversing) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_it_ends_the_same_wherever_its_worker_is_killed(talk: Conversing) -> None:
     plain = await talk.ask()
-    calls = [step.title for step in model_calls(await talk.steps(plain.id))]
+    undisturbed = await talk.steps(plain.id)
+    calls, tools = [step.title for step in model_calls(undisturbed)], tools_used(undisturbed)
     wrong: list[str] = []
     for at in range(2, await talk.transactions() + 1, STRIDE):
         ended = await talk.disturbed(at, "after" if at % 2 else "before")
-        found = [step.title for step in model_calls(await talk.steps(ended.id))]
+        steps = await talk.steps(ended.id)
+        found = [step.title for step in model_calls(steps)]
         if (ended.status, await talk.said(ended.id)) != (RunStatus.DONE, talk.peer.answer):
             wrong.append(f"killed at {at}: {ended.status}, {ended.error}, said {await talk.said(ended.id)!r}")
         if sorted(found) != sorted(calls):
             wrong.append(f"killed at {at}: it asked {found}, undisturbed {calls}")
+        if tools_used(steps) != tools:
+            wrong.append(f"killed at {at}: it used {tools_used(steps)}, undisturbed {tools}")
     assert await talk.said(plain.id) == talk.peer.answer
     assert not wrong, "\n".join(wrong)
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from heapq import heappop, heappush
 from typing import Any
 from uuid import UUID
 
@@ -53,6 +54,8 @@ class CallKeys:
     def __init__(self, paths: CallPathTracker, *, by_content: bool) -> None:
         self._paths, self._by_content = paths, by_content
         self._counts = Counter[CallPath]()
+        self._given_back: dict[CallPath, list[int]] = {}
+        """Ordinals of calls that came to nothing, by place."""
 
     def next(self, *request: Any) -> Call:
         """Return the key of the call that the running node makes now."""
@@ -66,9 +69,15 @@ class CallKeys:
         return self._number(self._paths.latest, f"beside{ASKED}{digest_of(content)}", content)
 
     def _number(self, superstep: int, path: str, request: tuple[Any, ...]) -> Call:
+        if free := self._given_back.get((superstep, path)):
+            return Call(CallKey(superstep, path, heappop(free)), request)
         ordinal = self._counts[superstep, path]
         self._counts[superstep, path] += 1
         return Call(CallKey(superstep, path, ordinal), request)
+
+    def give_back(self, call: Call) -> None:
+        """The call came to nothing that is on record, and the next equal one takes its place."""
+        heappush(self._given_back.setdefault((call.key.superstep, call.key.path), []), call.key.ordinal)
 
 
 def digest_of(request: Sequence[Any]) -> str:

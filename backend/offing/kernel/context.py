@@ -18,6 +18,7 @@ from offing.kernel import drafts
 from offing.kernel.budget import RunBudget
 from offing.kernel.call_key import CallKeys
 from offing.kernel.child_runs import ChildRunClient
+from offing.kernel.graph_tools import GraphTools
 from offing.kernel.human_input import HumanInput
 from offing.kernel.journal import Journal
 from offing.kernel.reports import ReportWriter
@@ -76,6 +77,11 @@ class KernelContext(AsksPeople):
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
         return self._parts.tools.specs
+
+    @property
+    def graph_tools(self) -> GraphTools:
+        """See `offing.langchain.tool_calls.KeepsTools`."""
+        return GraphTools(self._parts.keys, self._parts.journal, self._parts.tools)
 
     @property
     def spent(self) -> Spent:

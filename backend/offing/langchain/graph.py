@@ -1,6 +1,7 @@
 """A LangGraph graph as one that runs can name, without a change to its code: the only home of its registration."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from offing.core.report import Evidence, ReportDraft
 from offing.langchain.named_models import check_names, models_by_name
 from offing.langchain.report import draft, last_words, messages_in
 from offing.langchain.role import chat_role
+from offing.langchain.tool_calls import tools_watched
 from offing.sdk.context import RunView
 from offing.sdk.graph import Graph, content_hash
 from offing.sdk.plain import Plain
@@ -73,7 +75,7 @@ def plain_graph(
         engines=dict.fromkeys(models, engine) if engine else {},
         tools=tuple(tools),
         plain=Plain(
-            _answer(answer), context, tuple(state_types), partial(models_by_name, names), store_index, store_ttl
+            _answer(answer), context, tuple(state_types), partial(_around, names), store_index, store_ttl
         ),
     )
 
@@ -120,6 +122,13 @@ class _Ready:
     def __getattr__(self, name: str) -> Any:
         """What else is asked of it is what it was compiled from."""
         return getattr(self.graph.builder, name)
+
+
+@contextmanager
+def _around(names: Mapping[str, str]) -> Generator[None]:
+    """What is in force while the graph is executed."""
+    with models_by_name(names), tools_watched():
+        yield
 
 
 def _built(name: str, build: Callable[[], Any], names: Mapping[str, str]) -> Any:

@@ -1,9 +1,9 @@
 """Tools of a graph's own as calls of its run: on record, and read back after a loss.
 
 The only home of how they are seen. A graph calls its tools as LangChain does, by `BaseTool.run` and `arun`, which are
-wrapped once a process and do nothing more outside a run. What was asked is the tool's name and the arguments that a model
-gives; state, store and runtime, which LangGraph injects, are no part of it. Knows no journal: the run's context offers
-one (`ToolJournal`).
+wrapped once a process and do nothing more outside a run. What was asked is the tool's name and the arguments that a
+model gives; state, store and runtime, which LangGraph injects, are no part of it. Knows no journal: the run's context
+offers one.
 """
 
 import time
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Any, Protocol, cast, runtime_checkable
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 
@@ -50,12 +50,11 @@ class Given:
     seconds: float = 0.0
 
 
-@runtime_checkable
 class ToolJournal(Protocol):
-    """A context that keeps the tool calls of a graph's own. To be called in the node that makes them, on its loop."""
+    """Keeps the calls of a graph's own tools. It is called in the node that makes them, on the run's loop."""
 
     def begin_tool(self, asked: Asked) -> Any:
-        """Take the call's place among those of its node. Equal calls are told apart by the order in which they begin."""
+        """Take the call's place among those of its node. Equal calls are told apart by which begins first."""
         ...
 
     def recorded_tool(self, begun: Any) -> Given | None:
@@ -69,6 +68,14 @@ class ToolJournal(Protocol):
     def leave_tool(self, begun: Any) -> None:
         """It neither gave anything nor failed: it asked a person, or was cancelled. Nothing is recorded."""
         ...
+
+
+@runtime_checkable
+class KeepsTools(Protocol):
+    """A context that offers such a journal."""
+
+    @property
+    def graph_tools(self) -> ToolJournal: ...
 
 
 _watched: ContextVar[bool] = ContextVar("offing_tools_watched", default=False)
@@ -98,8 +105,10 @@ def asked_of(tool: BaseTool, given: str | Mapping[str, Any]) -> Asked:
 def state_in(given: str | Mapping[str, Any]) -> dict[str, Any]:
     """What the tool was given of its graph's state, by LangGraph's injection."""
     found: dict[str, Any] = {}
-    for value in () if isinstance(given, str) else given.values():
+    for name, value in () if isinstance(given, str) else given.items():
         state: Any = getattr(value, "state", value)
+        if isinstance(state, list) and any(isinstance(one, BaseMessage) for one in cast(list[Any], state)):
+            found[f"@{name}"] = state
         if isinstance(state, Mapping) and (value is not state or "messages" in state):
             found |= cast(Mapping[str, Any], state)
     return found
@@ -142,7 +151,7 @@ def _journal_for(tool: BaseTool) -> ToolJournal | None:
     if not _watched.get() or isinstance(tool, OurTool):
         return None
     context: Any = running()
-    return context if isinstance(context, ToolJournal) else None
+    return context.graph_tools if isinstance(context, KeepsTools) else None
 
 
 class _Call:

@@ -2,7 +2,7 @@
 
 The only home of that form. It is typed and closed: a stored value names one of the kinds that are written here, never a
 class, so that reading it builds nothing else. What has no form is NotKept, and is given anew by its tool. What a result
-repeats of the state that its tool was given is written as a place in that state, since hand-overs repeat all of it. Pure.
+repeats of the state that its tool was given is written as a place there, since hand-overs repeat all of it. Pure.
 """
 
 import base64
@@ -38,7 +38,7 @@ MESSAGES: Mapping[str, type[BaseMessage]] = {
     "system": SystemMessage,
     "tool": ToolMessage,
 }
-CLASSES = {kind: name for name, kind in MESSAGES.items()}
+CLASSES: Mapping[Any, str] = {kind: name for name, kind in MESSAGES.items()}
 
 TEXTS: Mapping[str, Callable[[str], Any]] = {
     "bytes": base64.b64decode,
@@ -80,7 +80,7 @@ class _Encoder:
                 self._places |= {id(m): (key, nth) for nth, m in enumerate(cast(list[Any], value)) if _is_message(m)}
 
     def encode(self, value: Any) -> Any:
-        if value is None or isinstance(value, bool | int | str) and type(value) in (bool, int, str):
+        if value is None or (isinstance(value, bool | int | str) and type(value) in (bool, int, str)):
             return value
         if id(value) in self._places and isinstance(value, list | dict | BaseMessage):
             return self._same(cast(Any, value))
@@ -96,13 +96,26 @@ class _Encoder:
             case float():
                 return value if math.isfinite(value) else {KIND: "float", "text": repr(value)}
             case list():
-                return [self.encode(one) for one in cast(list[Any], value)]
+                return self._list(cast(list[Any], value))
             case dict():
                 return self._mapping(cast(dict[Any, Any], value))
             case Command() | Send() | Overwrite() | Document() | BaseMessage():
                 return self._known(cast(Any, value))
             case _:
                 return _as_text(value) or self._sequence(value)
+
+    def _list(self, value: list[Any]) -> list[Any]:
+        """Its items; what follows one another as it does in a list of the state is one item together."""
+        items: list[Any] = []
+        for run in _runs([self._places.get(id(one), ("", None)) for one in value]):
+            part = value[run.start : run.stop]
+            key, at = self._places.get(id(part[0]), ("", None))
+            if at is None or not _is_message(part[0]):
+                items += [self.encode(one) for one in part]
+                continue
+            digest = _digest([_Encoder({}).encode(one) for one in part])
+            items.append({KIND: "part", "key": key, "at": at, "count": len(part), "digest": digest})
+        return items
 
     def _mapping(self, value: dict[Any, Any]) -> Any:
         if all(type(key) is str for key in value) and KIND not in value:
@@ -119,7 +132,8 @@ class _Encoder:
     def _known(self, value: Any) -> Any:
         match value:
             case Command() if value.resume is None:
-                return self._fields("command", graph=value.graph, update=value.update, goto=_plain_goto(value.goto))
+                said = {"graph": value.graph, "update": value.update, "goto": cast(Any, value).goto}
+                return self._fields("command", **{name: one for name, one in said.items() if one not in (None, ())})
             case Send():
                 return self._fields("send", node=value.node, arg=value.arg)
             case Overwrite():
@@ -127,8 +141,7 @@ class _Encoder:
             case Document():
                 return self._fields("document", **value.model_dump(exclude={"type"}))
             case BaseMessage() if type(value) in CLASSES:
-                fields = {name: getattr(value, name) for name in type(value).model_fields if name != "type"}
-                return self._fields("message", of=CLASSES[type(value)], fields=_set(value, fields))
+                return self._fields("message", of=CLASSES[type(value)], fields=_set(value))
             case _:
                 raise NotKept(f"a value of type {type(value).__name__} is not kept")
 
@@ -142,7 +155,7 @@ class _Decoder:
 
     def decode(self, stored: Any) -> Any:
         if isinstance(stored, list):
-            return [self.decode(one) for one in cast(list[Any], stored)]
+            return [one for each in cast(list[Any], stored) for one in self._items(each)]
         if not isinstance(stored, dict):
             return stored
         fields = cast(dict[str, Any], stored)
@@ -154,6 +167,16 @@ class _Decoder:
             raise
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise NotKept(f"a stored value cannot be read: {error}") from error
+
+    def _items(self, stored: Any) -> list[Any]:
+        """What one item of a stored list stands for."""
+        if not isinstance(stored, dict) or cast(dict[str, Any], stored).get(KIND) != "part":
+            return [self.decode(stored)]
+        fields = cast(dict[str, Any], stored)
+        value: Any = self._state.get(fields["key"])
+        items = cast(list[Any], value) if isinstance(value, list) else []
+        part = items[fields["at"] : fields["at"] + fields["count"]]
+        return cast(list[Any], _unchanged(part, fields["digest"], fields["key"]))
 
     def _kind(self, fields: dict[str, Any]) -> Any:
         kind, rest = fields[KIND], {name: one for name, one in fields.items() if name != KIND}
@@ -184,10 +207,28 @@ class _Decoder:
         """What the state has in that place, if it is what it was."""
         value: Any = self._state.get(key)
         if at is not None:
-            value = value[at] if isinstance(value, list) and at < len(cast(list[Any], value)) else None
-        if value is None or _digest(_Encoder({}).encode(value)) != digest:
-            raise NotKept(f"the state's {key} is not what it was")
-        return cast(Any, value)
+            items = cast(list[Any], value) if isinstance(value, list) else []
+            value = items[at] if at < len(items) else None
+        return _unchanged(value, digest, key)
+
+
+def _unchanged(value: Any, digest: str, key: str) -> Any:
+    """The value of the state, if it is what it was. Raises NotKept."""
+    if value is None or _digest(_Encoder({}).encode(value)) != digest:
+        raise NotKept(f"the state's {key} is not what it was")
+    return value
+
+
+def _runs(places: Sequence[tuple[str, int | None]]) -> list[range]:
+    """The stretches of a list of places in which each is the one after the one before."""
+    found: list[range] = []
+    for nth, (key, at) in enumerate(places):
+        follows = nth > 0 and at is not None and places[nth - 1] == (key, at - 1)
+        if follows:
+            found[-1] = range(found[-1].start, nth + 1)
+        else:
+            found.append(range(nth, nth + 1))
+    return found
 
 
 def _as_text(value: Any) -> Any:
@@ -204,17 +245,11 @@ def _as_text(value: Any) -> Any:
             return None
 
 
-def _plain_goto(goto: Any) -> Any:
-    """Several places to go to are a list, however they were given."""
-    return list(cast(Sequence[Any], goto)) if isinstance(goto, tuple) else goto
-
-
-def _set(message: BaseMessage, fields: dict[str, Any]) -> dict[str, Any]:
+def _set(message: BaseMessage) -> dict[str, Any]:
     """Fields that say something; what is as it is by itself is left out."""
-    defaults = {
-        name: field.get_default(call_default_factory=True) for name, field in type(message).model_fields.items()
-    }
-    return {name: one for name, one in fields.items() if one != defaults[name]}
+    fields = {name: field for name, field in type(message).model_fields.items() if name != "type"}
+    said = {name: getattr(message, name) for name in fields}
+    return {name: one for name, one in said.items() if one != fields[name].get_default(call_default_factory=True)}
 
 
 def _is_message(value: object) -> bool:

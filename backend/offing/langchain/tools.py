@@ -9,6 +9,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from offing.core.errors import InvalidInput
 from offing.core.report import Evidence
 from offing.core.tool import ToolResult, ToolSpec, ToolStatus
+from offing.langchain.tool_calls import OurTool
 from offing.langchain.words import as_data, as_json
 from offing.sdk.context import ToolCall
 from offing.sdk.running import running, waited
@@ -17,6 +18,10 @@ from offing.tools import registry
 
 MOST = 10_000
 """Passages of a run."""
+
+
+class _OurTool(StructuredTool, OurTool):
+    """Its calls are judged and recorded by the run's tool executor."""
 
 
 def offing_tools(*wanted: str | OwnTool) -> list[BaseTool]:
@@ -49,7 +54,7 @@ def _tool(spec: ToolSpec) -> BaseTool:
     def use_and_wait(**args: Any) -> str:
         return waited(use(**args))
 
-    return StructuredTool.from_function(
+    return _OurTool.from_function(
         func=use_and_wait,
         coroutine=use,
         name=spec.name,
