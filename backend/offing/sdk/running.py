@@ -84,7 +84,7 @@ def stopped(reason: StopReason) -> None:
 
 def on_its_loop() -> bool:
     """Whether this code runs on the run's event loop itself, where nobody may wait. Raises OutsideRun."""
-    return _on_loop(_found().loop)
+    return on_loop(_found().loop)
 
 
 def journal() -> Journal:
