@@ -74,9 +74,7 @@ def plain_graph(
         roles=tuple(chat_role(model) for model in models),
         engines=dict.fromkeys(models, engine) if engine else {},
         tools=tuple(tools),
-        plain=Plain(
-            _answer(answer), context, tuple(state_types), partial(_around, names), store_index, store_ttl
-        ),
+        plain=Plain(_answer(answer), context, tuple(state_types), partial(_around, names), store_index, store_ttl),
     )
 
 
