@@ -7,6 +7,7 @@ import pytest
 
 from offing.cli.new import rendered
 from tests.e2e.conftest import PATIENCE, Offing
+from tests.graphs.plain import storing
 
 pytestmark = pytest.mark.timeout(5 * PATIENCE)
 
@@ -48,6 +49,16 @@ def test_runs_show_and_export_read_what_was_stored(offing: Offing, documents: Pa
     assert shown["report"] == asked["report"]
     assert exported.out.lstrip().startswith("<!doctype html>")
     assert "1822" in exported.out
+
+
+def test_what_a_graph_keeps_in_the_store_is_listed_shown_and_deleted(offing: Offing) -> None:
+    asked = offing("ask", "tea", "--graph", "native", "--path", str(storing.__file__), "--json")
+    assert asked.code == 0, asked.err
+    assert offing("store", "list", "shared").out.startswith("shared tea  ")
+    assert offing("store", "show", "shared", "tea").json["value"] == {}
+    assert offing("store", "delete", "shared", "tea").code == 0
+    gone = offing("store", "show", "shared", "tea")
+    assert (gone.code, gone.err.strip()) == (1, "offing: There is no item shared tea.")
 
 
 def test_any_command_may_be_the_first_one(offing: Offing, tmp_path: Path) -> None:

@@ -137,9 +137,11 @@ async def test_an_embedding_of_another_size_is_refused(pool: Database) -> None:
         await a_store("postgres", pool, {**INDEX, "dims": 7}).aput(("n",), "a", {"text": "tea"})
 
 
-def test_an_index_without_dimensions_is_refused() -> None:
+def test_an_index_without_dimensions_or_without_a_function_is_refused() -> None:
     with pytest.raises(InvalidInput, match="dims"):
-        item_index({"embed": lambda texts: []})
+        item_index({"embed": INDEX.get("embed", "")})
+    with pytest.raises(InvalidInput, match="only functions"):
+        item_index({"dims": 3, "embed": "openai:text-embedding-3-small"})
 
 
 @pytest.mark.parametrize(

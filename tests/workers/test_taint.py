@@ -9,9 +9,11 @@ import pytest
 from offing.core.policy import PolicyContext, Verdict, decide, default_policy
 from offing.core.policy.copying import copied
 from offing.core.provenance import observation
-from offing.core.step import Step, StepKind
+from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolSpec
-from offing.kernel.taint import TaintTracker
+from offing.kernel.memory_store import MemoryRunStore
+from offing.kernel.step_cache import StepCache
+from offing.kernel.taint import TaintTracker, open_taint_tracker
 from offing.tools.calculate import Calculate
 from offing.tools.fetch_page import FetchPage
 from offing.tools.search_library import SearchLibrary
@@ -98,6 +100,20 @@ async def test_a_stranger_cannot_name_a_place_by_the_form_of_his_answer() -> Non
     moment = await run.now()
     assert (moment.known_hosts, moment.known_addresses) == (frozenset(), frozenset())
     assert copied("https://tides.example.org/moon", moment.seen)
+
+
+async def test_what_was_read_from_the_store_is_untrusted_also_after_a_loss() -> None:
+    store = MemoryRunStore(lambda span: "")
+    put: dict[str, Any] = {"function": "store", "puts": [{"namespace": ["n"], "key": "k", "value": {"text": TEXT}}]}
+    read = {"function": "store", "tool": "store", "status": "ok", "message": "", "content": {"found": [{"text": TEXT}]}}
+    seen: list[bool] = []
+    for payload in (put, read):
+        store.place(StepDraft(StepKind.NOTE, "store", payload, "store"))
+        cache = StepCache(store, last_seq=len(store.steps), fresh=False)
+        now = await open_taint_tracker(store, cache, "What pulls?", (), (), fresh=False).current_taint({}, {})
+        seen.append(now.tainted)
+    assert seen == [False, True]
+    assert copied("the harbour master keeps it", now.seen)
 
 
 async def test_ordinary_research_is_allowed() -> None:

@@ -26,6 +26,7 @@ app.command("offing.cli.training:train", name="train", help="Train a policy on s
 app.command("offing.cli.training:trainer", name="trainer", help="Run queued training jobs.")
 app.command("offing.cli.training:app", name="training", help="Training jobs: list, look at, pause, go on, cancel.")
 app.command("offing.cli.tools:app", name="tools", help="What runs may do with their tools.")
+app.command("offing.cli.store:app", name="store", help="What graphs keep beyond a thread.")
 app.command("offing.cli.mcp:app", name="mcp", help="Other people's tools: MCP servers that runs may use.")
 engine = App(name="engine", help="The policy engine: our own weights, served token by token.")
 app.command(engine)

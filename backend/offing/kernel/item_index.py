@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, PutOp, ensure_embeddings, get_text_at_path, tokenize_path
@@ -63,14 +63,15 @@ def item_index(config: IndexConfig | None) -> ItemIndex | None:
     embed, dims = config.get("embed"), config.get("dims")
     if embed is None or not dims:
         raise InvalidInput("store_index", "it names no dimensions or nothing to embed with", "Give dims and embed.")
+    if isinstance(embed, str):
+        problem = f"it names the model {embed!r}, and only functions are taken"
+        raise InvalidInput("store_index", problem, "Give embed a function, or LangChain's Embeddings.")
     fields = tuple(config.get("fields") or WHOLE)
     return ItemIndex(ensure_embeddings(embed), _name(embed), dims, fields)
 
 
 def _name(embed: Any) -> str:
-    if isinstance(embed, str):
-        return embed
-    named: Any = embed if hasattr(embed, "__qualname__") else type(embed)
+    named = cast(Any, embed if hasattr(embed, "__qualname__") else type(embed))
     model = getattr(embed, "model", None) or getattr(embed, "model_name", None)
     return f"{named.__module__}.{named.__qualname__}" + (f" {model}" if isinstance(model, str) else "")
 

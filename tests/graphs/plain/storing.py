@@ -3,13 +3,19 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import uuid
-from typing import Any
+from typing import Annotated, Any, cast
 
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 from langgraph.config import get_store
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import InjectedStore, ToolNode
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+from typing_extensions import TypedDict
 
 from offing.langchain import plain_graph
+from offing.sdk import Graph, RunContext
 
 SHARED = ("shared",)
 
@@ -48,6 +54,18 @@ async def note(state: MessagesState, runtime: Runtime[Any]) -> dict[str, Any]:
     return {"messages": [("ai", key)]}
 
 
+@tool
+def remember(text: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+    """Keep a text."""
+    store.put(("kept",), text, {"text": text})
+    return ", ".join(item.key for item in store.search(("kept",)))
+
+
+def choose(state: MessagesState) -> dict[str, Any]:
+    calls = [{"name": "remember", "args": {"text": text}, "id": text} for text in ("tea", "boat")]
+    return {"messages": [AIMessage("", tool_calls=calls)]}
+
+
 def builder(*nodes: Any) -> Any:
     built: Any = StateGraph(MessagesState)
     for before, node in zip((None, *nodes), nodes, strict=False):
@@ -57,6 +75,34 @@ def builder(*nodes: Any) -> Any:
     return built
 
 
+def tooled() -> Any:
+    built: Any = StateGraph(MessagesState)
+    built.add_node("choose", choose)
+    built.add_node("tools", ToolNode([remember]))
+    built.add_edge(START, "choose")
+    built.add_edge("choose", "tools")
+    return built
+
+
+class Kept(TypedDict):
+    there: list[str]
+
+
+async def keep_natively(state: Kept, runtime: Runtime[Any]) -> dict[str, Any]:
+    assert runtime.store is not None
+    await runtime.store.aput(SHARED, runtime.context.run.question, {})
+    return {"there": [item.key for item in await runtime.store.asearch(SHARED)]}
+
+
+def native_builder() -> Any:
+    built: Any = StateGraph(Kept, cast(Any, RunContext))
+    built.add_node("keep", keep_natively)
+    built.add_edge(START, "keep")
+    return built
+
+
+tools = plain_graph("tools", tooled(), code=__file__)
+native = Graph("native", "Native", "Uses the store.", "1", native_builder, lambda run: {"there": []}, ())
 graph = plain_graph("storing", builder(keep, tell), code=__file__)
 blocked = plain_graph("blocked", builder(wait_for_itself), code=__file__)
 noting = plain_graph("noting", builder(note), code=__file__)

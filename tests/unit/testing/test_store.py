@@ -1,7 +1,7 @@
 """LangGraph's store in the test kit: in memory, begun with given items, and read back after a loss."""
 
 from offing.testing import rehearse, survives
-from tests.graphs.plain.storing import SHARED, graph
+from tests.graphs.plain.storing import SHARED, graph, native, tools
 
 OLD = [(SHARED, "old", {"text": "tea"})]
 
@@ -20,3 +20,14 @@ async def test_nothing_is_there_that_another_run_put() -> None:
 async def test_a_graph_that_stores_survives_a_lost_worker_at_each_moment() -> None:
     whole = await survives(graph, "new", items=OLD)
     assert whole.moments > 8
+
+
+async def test_a_tool_in_a_thread_is_given_the_store() -> None:
+    run = await rehearse(tools, "What do I like?")
+    there = [set(message.text.split(", ")) for message in run.state["messages"][-2:]]
+    assert {"tea", "boat"} in there
+
+
+async def test_a_graph_that_knows_the_sdk_has_the_store_too() -> None:
+    run = await rehearse(native, "new", items=OLD)
+    assert run.state["there"] == ["old", "new"]
