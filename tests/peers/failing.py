@@ -4,11 +4,6 @@ NO_SAVER = (
     "Graphs run with durability `sync`, under which LangGraph waits for a checkpoint that a subgraph compiled with"
     " `checkpointer=False` never writes."
 )
-OTHER_CONFIG = (
-    "Where a model is called with a config of its own, as summaries are, the metadata of its node are not in force, and"
-    " the place of the call is not found."
-)
-
 BEGUN_AGAIN = (
     "Each slice is an invocation of its own for LangGraph, so that its count of steps begins again with it, and the"
     " limit on them may never be reached."

@@ -15,7 +15,6 @@ from langchain.agents.middleware import (
 from langchain.tools import tool
 
 from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.failing import OTHER_CONFIG
 from tests.peers.playing import Heard, Peer, calls, says
 from tests.wire.replies import Reply
 
@@ -72,5 +71,4 @@ peer = Peer(
     follow_answer="Both are told.",
     tools=("read_email", "send_email", "write_todos"),
     replies=(APPROVED,),
-    fails={"follows": OTHER_CONFIG},
 )

@@ -49,9 +49,13 @@ class CallPathTracker(AsyncCallbackHandler):
 
     def current(self) -> CallPath:
         """Return the call path of the running node. Raises NestedGraph in a subgraph whose caller was not seen."""
-        metadata: dict[str, Any] = get_config().get("metadata") or {}
-        step, path = _own(metadata)
-        *outer, _ = str(metadata.get("langgraph_checkpoint_ns", "")).split(LEVEL)
+        config = get_config()
+        metadata: dict[str, Any] = config.get("metadata") or {}
+        # A call with a config of its own, such as a summary, has lost its node's metadata, and keeps the namespace.
+        own = config.get("configurable", {}).get("checkpoint_ns", "")
+        namespace = str(metadata.get("langgraph_checkpoint_ns", own))
+        step, path = _own(metadata) if "langgraph_step" in metadata else self._at[namespace]
+        *outer, _ = namespace.split(LEVEL)
         if not outer:
             return step, path
         first, *between = [self._caller(outer, depth) for depth in range(1, len(outer) + 1)]
