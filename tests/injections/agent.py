@@ -125,7 +125,7 @@ class Agent:
         tools = {tool.spec.name: tool for tool in (*registry("", web=True), *theirs)}
         self.taint.offered(tool.spec for tool in theirs)
         scope = ToolScope(journal.fence.tenant, journal.fence.run, "", Files(scene), web=self.outside)
-        self._executor = ToolExecutor(tools, POLICY, scope, journal.journal, journal.store, {}, taint=self.taint)
+        self._executor = ToolExecutor(tools, POLICY, scope, journal.journal, {}, taint=self.taint)
         self._calls = 0
 
     async def _messages(self) -> Sequence[Step]:

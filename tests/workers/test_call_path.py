@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import pytest
 from langchain_core.runnables.config import var_child_runnable_config
@@ -57,13 +58,27 @@ def keys(*asked: str, by_content: bool) -> dict[str, CallKey]:
         return {one: made.next("search", {"query": one, "limit": 8}).key for one in asked}
 
 
-def test_calls_side_by_side_have_the_same_keys_whichever_is_first() -> None:
-    assert keys("one", "two", by_content=True) == keys("two", "one", by_content=True)
-    assert keys("one", "two", by_content=False) != keys("two", "one", by_content=False)
+@pytest.mark.parametrize("by_content", [True, False])
+def test_calls_side_by_side_have_the_same_keys_whichever_is_first(by_content: bool) -> None:
+    assert keys("one", "two", by_content=by_content) == keys("two", "one", by_content=by_content)
+
+
+def test_seeds_and_idempotency_keys_are_what_they_were_before_keys_had_digests() -> None:
+    """What is stored was drawn from them, and tools outside know them."""
+    paths, run = CallPathTracker(), UUID(int=7)
+    native, plain = CallKeys(paths, by_content=False), CallKeys(paths, by_content=True)
+    with inside(node(3, "tools", "tools:aaa")):
+        first, second = native.next("one", {}), native.next("two", {})
+        equal, again = plain.next("one", {}), plain.next("one", {})
+    path, digest = "__pregel_pull/tools", equal.key.digest
+    assert [first.seed_text, second.seed_text] == [f"3/{path}/0", f"3/{path}/1"]
+    assert second.idempotency_key(run) == f"{run}:3:{path}:1"
+    assert [equal.seed_text, again.seed_text] == [f"3/{path}#{digest}/0", f"3/{path}#{digest}/1"]
+    assert again.idempotency_key(run) == f"{run}:3:{path}#{digest}:1"
 
 
 def test_the_order_of_a_mappings_keys_is_no_part_of_what_is_asked() -> None:
     made = CallKeys(CallPathTracker(), by_content=True)
     with inside(node(3, "tools", "tools:aaa")):
         one, other = (made.next("add", args).key for args in ({"a": 1, "b": 2}, {"b": 2, "a": 1}))
-    assert (one.path, [one.ordinal, other.ordinal]) == (other.path, [0, 1])
+    assert (one.path, one.digest, [one.ordinal, other.ordinal]) == (other.path, other.digest, [0, 1])

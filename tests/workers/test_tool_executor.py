@@ -78,7 +78,7 @@ class Bench:
         self.loud, self.soft = Says("loud"), Says("soft")
         tools: dict[str, Tool] = {"loud": self.loud, "soft": self.soft}
         scope = ToolScope(journal.fence.tenant, journal.fence.run, "", NoLibrary())
-        self.executor = ToolExecutor(tools, Policy(rules=rules), scope, journal.journal, journal.store, {}, **more)
+        self.executor = ToolExecutor(tools, Policy(rules=rules), scope, journal.journal, {}, **more)
         self._calls = 0
 
     async def use(self, tool: str, **args: Any) -> ToolCallOutcome:

@@ -10,9 +10,9 @@ from offing.core.policy import policy_of
 from offing.core.run import CancelMode, Fence, StopReason
 from offing.core.step import StepKind
 from offing.kernel.opening import OpenRun, RunSetup, open_run
-from offing.kernel.recorded_calls import CallsSinceCheckpoint
+from offing.kernel.recorded_calls import CallsSinceCheckpoint, Intent
 from offing.kernel.role_calls import ConfiguredEngines
-from offing.sdk import Graph, RunView
+from offing.sdk import CHILD_RUN, Graph, RunView
 from offing.sdk.tool import OwnTool
 from offing.services import mcp_results, prompt_library
 from offing.services.code import code_for
@@ -21,7 +21,7 @@ from offing.services.library import LibraryScope, library_port
 from offing.services.pages import Pages
 from offing.services.reach import Reach
 from offing.services.store_items import TenantItems
-from offing.storage import child_runs, runs, steps
+from offing.storage import child_runs, intents, runs, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
 from offing.tools import registry
@@ -121,7 +121,7 @@ async def _setup(
     return RunSetup(
         run=RunView(row.id, row.question, tuple(earlier), row.budget, row.seed),
         graph=graph,
-        recorded=CallsSinceCheckpoint({} if fresh else await steps.journal(connection, row.id, after)),
+        recorded=CallsSinceCheckpoint({}) if fresh else await _recorded(connection, row.id, after),
         last_seq=row.last_seq,
         fence=epoch.fence.number,
         scope=scope,
@@ -135,6 +135,16 @@ async def _setup(
         received=await _received(connection, row, fresh=fresh),
         excerpts=await prompt_library.advice(connection, row),
         items=() if row.kind == "rollout" else epoch.items,
+    )
+
+
+async def _recorded(connection: Connection, run: UUID, after: int) -> CallsSinceCheckpoint:
+    """What earlier claims recorded and declared after the checkpoint of superstep `after`."""
+    recorded = await steps.journal(connection, run, after)
+    declared = [Intent(*intent) for intent in await intents.since(connection, run, after)]
+    children = await child_runs.unconsumed_since(connection, run, after)
+    return CallsSinceCheckpoint(
+        recorded, [*declared, *(Intent(key, CHILD_RUN, {"question": q}) for key, q in children)]
     )
 
 

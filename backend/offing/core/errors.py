@@ -7,7 +7,7 @@ OffingError
 ├── Unauthorised      no key, session or right for this
 ├── Fenced            this worker no longer owns the run; nothing it writes counts
 ├── AlreadyRecorded   an append whose answer was lost had been committed
-├── ReplayDiverged    a resumed node asked for other calls than those recorded
+├── NonDeterminismError  a node that was run again asked for another call with a side effect than those recorded
 ├── StateTooLarge     a graph keeps content in its state instead of ids
 └── Unavailable       a server we depend on did not answer; trying again can help
 
@@ -81,10 +81,10 @@ class AlreadyRecorded(OffingError):
     code = "already_recorded"
 
 
-class ReplayDiverged(OffingError):
-    """A node that was run again asked for another call than the recorded one at the same place."""
+class NonDeterminismError(OffingError):
+    """A node that was run again asked for another call than those recorded, which may have had their effect."""
 
-    code = "replay_diverged"
+    code = "non_determinism"
 
 
 class StateTooLarge(OffingError):

@@ -4,7 +4,7 @@ An observation that retrieved text carries artefact, source, title, start, end a
 itself when it is a single stretch. Nothing else can become evidence.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 from uuid import UUID
 
@@ -19,13 +19,25 @@ class EvidenceBook:
 
     def __init__(self) -> None:
         self._by_span: dict[Span, Evidence] = {}
+        self._seqs: dict[Span, set[int]] = {}
 
-    def add(self, content: Mapping[str, Any], label: Label = NOBODY) -> None:
-        """Take the passages of one observation with that label; those already known keep their ids."""
+    def add(self, content: Mapping[str, Any], label: Label = NOBODY, seq: int = 0) -> None:
+        """Take the passages of one observation with that label; those already known keep their ids.
+
+        `seq`: the step that records it.
+        """
         for passage in _passages(content):
             span = Span(UUID(str(passage["artefact"])), int(passage["start"]), int(passage["end"]))
             if span not in self._by_span:
                 self._by_span[span] = _evidence(f"E{len(self._by_span) + 1}", span, passage, label)
+            self._seqs.setdefault(span, set()).add(seq)
+
+    def without(self, hidden: Set[int]) -> "EvidenceBook":
+        """Return what is known without these steps, under the same ids."""
+        book = EvidenceBook()
+        book._seqs = {span: seqs - hidden for span, seqs in self._seqs.items() if seqs - hidden}
+        book._by_span = {span: piece for span, piece in self._by_span.items() if span in book._seqs}
+        return book
 
     def latest(self, most: int) -> tuple[Evidence, ...]:
         """The last `most` pieces, oldest first."""

@@ -58,15 +58,17 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """Where in the graph's execution a step belongs; the same on every replay.
+    """What identifies a call of a node; the same on every replay.
 
-    Derived from graph state, never from a database counter: superstep number, task path without ids, and the
-    ordinal of the append within that task.
+    Derived from graph state, never from a database counter: superstep number, task path without ids, the digest of
+    what is asked, and the ordinal among calls that ask the same.
     """
 
     superstep: int
     path: str
     ordinal: int
+    digest: str = ""
+    """Empty: the call was recorded before digests belonged to keys, and its ordinal counts all calls of its node."""
 
 
 @dataclass(frozen=True, slots=True)

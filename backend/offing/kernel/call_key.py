@@ -14,9 +14,6 @@ from pydantic import BaseModel
 from offing.core.step import CallKey
 from offing.kernel.call_path import CallPath, CallPathTracker
 
-ASKED = "#"
-"""In a key's path before the digest of the request."""
-
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -25,59 +22,73 @@ class Call:
     key: CallKey
     request: tuple[Any, ...] = ()
     """What is asked: models, drafts and plain data. Empty: the key alone says which call it is."""
+    position: str = ""
+    """What seeds and idempotency keys are made of: `PATH/ORDINAL`, where the ordinal counts the calls of the node."""
 
     def beside(self, name: str) -> "Call":
         """Return the call under the key beside this one, such as the response to an input request."""
-        return Call(replace(self.key, path=f"{self.key.path}?{name}"))
+        return replace(self, key=replace(self.key, path=f"{self.key.path}?{name}"), request=())
 
     @property
     def path(self) -> CallPath:
         """Superstep and task path of the node."""
-        return self.key.superstep, self.key.path.partition(ASKED)[0]
+        return self.key.superstep, self.key.path.partition("?")[0]
+
+    @property
+    def name(self) -> str:
+        """The tool or role that is asked, or what else the call is."""
+        return str(self.request[0]) if self.request else ""
 
     @property
     def seed_text(self) -> str:
         """What the seed of a sampled answer is drawn from, beside the run's own."""
-        return f"{self.key.superstep}/{self.key.path}/{self.key.ordinal}"
+        return f"{self.key.superstep}/{self.position}"
 
     def idempotency_key(self, run: UUID) -> str:
         """Return the key by which a tool recognizes a repeat of the same call."""
-        return f"{run}:{self.key.superstep}:{self.key.path}:{self.key.ordinal}"
+        path, _, ordinal = self.position.rpartition("/")
+        return f"{run}:{self.key.superstep}:{path}:{ordinal}"
 
 
 class CallKeys:
-    """The keys of one epoch's calls, in the order in which nodes make them.
+    """The keys of one epoch's calls. The order of calls that are made side by side does not matter.
 
-    `by_content`: the digest of the request belongs to the key.
+    `by_content`: a call's position has the digest of its request, for graphs whose nodes promise no order of calls.
     """
 
     def __init__(self, paths: CallPathTracker, *, by_content: bool) -> None:
         self._paths, self._by_content = paths, by_content
-        self._counts = Counter[CallPath]()
-        self._given_back: dict[CallPath, list[int]] = {}
-        """Ordinals of calls that came to nothing, by place."""
+        self._equals = Counter[tuple[int, str, str]]()
+        self._calls = Counter[CallPath]()
+        self._given_back: dict[tuple[int, str, str], list[int]] = {}
+        """Ordinals of calls that came to nothing, by what they asked."""
 
     def next(self, *request: Any) -> Call:
         """Return the key of the call that the running node makes now."""
-        superstep, path = self._paths.current()
-        if self._by_content:
-            path = f"{path}{ASKED}{digest_of(request)}"
-        return self._number(superstep, path, request)
+        return self._number(*self._paths.current(), request, by_content=self._by_content)
 
     def next_beside(self, *content: Any) -> Call:
         """Return the key of what the graph gives out beside its nodes while its superstep is under way."""
-        return self._number(self._paths.latest, f"beside{ASKED}{digest_of(content)}", content)
+        return self._number(self._paths.latest, "beside", content, by_content=True)
 
-    def _number(self, superstep: int, path: str, request: tuple[Any, ...]) -> Call:
-        if free := self._given_back.get((superstep, path)):
-            return Call(CallKey(superstep, path, heappop(free)), request)
-        ordinal = self._counts[superstep, path]
-        self._counts[superstep, path] += 1
-        return Call(CallKey(superstep, path, ordinal), request)
+    def _number(self, superstep: int, path: str, request: tuple[Any, ...], *, by_content: bool) -> Call:
+        digest = digest_of(request)
+        nth, free = _count(self._calls, (superstep, path)), self._given_back.get((superstep, path, digest))
+        ordinal = heappop(free) if free else _count(self._equals, (superstep, path, digest))
+        position = f"{path}#{digest}/{ordinal}" if by_content else f"{path}/{nth}"
+        return Call(CallKey(superstep, path, ordinal, digest), request, position)
 
     def give_back(self, call: Call) -> None:
         """The call came to nothing that is on record, and the next equal one takes its place."""
-        heappush(self._given_back.setdefault((call.key.superstep, call.key.path), []), call.key.ordinal)
+        key = call.key
+        heappush(self._given_back.setdefault((key.superstep, key.path, key.digest), []), key.ordinal)
+
+
+def _count(counter: Counter[Any], key: Any) -> int:
+    """How often something was counted before now."""
+    before = counter[key]
+    counter[key] += 1
+    return before
 
 
 def digest_of(request: Sequence[Any]) -> str:

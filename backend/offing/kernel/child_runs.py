@@ -18,6 +18,7 @@ from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolStatus
 from offing.kernel.call_key import Call, CallKeys
 from offing.kernel.journal import Journal
+from offing.kernel.step_cache import StepCache
 from offing.kernel.store import ChildRecord, ChildRun, ChildRunStore, ChildRunsUnavailable, Entry, ParentUsage
 from offing.kernel.store import ChildResult as StoredResult
 from offing.kernel.tool_executor import ToolExecutor
@@ -37,12 +38,13 @@ OBSERVATIONS = frozenset({StepKind.TOOL})
 class ChildRunClient:
     """The child runs of one claim's run."""
 
-    def __init__(self, keys: CallKeys, journal: Journal, executor: ToolExecutor, store: ChildRunStore) -> None:
-        self._keys, self._journal, self._executor, self._store = keys, journal, executor, store
+    def __init__(
+        self, keys: CallKeys, journal: Journal, executor: ToolExecutor, cache: StepCache, store: ChildRunStore
+    ) -> None:
+        self._keys, self._journal, self._executor = keys, journal, executor
+        self._cache, self._store = cache, store
 
-    async def results(
-        self, requests: Sequence[ChildRequest], turn: int, book: EvidenceBook
-    ) -> tuple[ChildResult, ...] | NoChildren:
+    async def results(self, requests: Sequence[ChildRequest], turn: int) -> tuple[ChildResult, ...] | NoChildren:
         """Return the results of these child runs. Leaves the node by an interrupt while one of them has not ended."""
         if not requests:
             return ()
@@ -53,7 +55,7 @@ class ChildRunClient:
         if reason := next((step.payload["refused"] for step in known.values() if "refused" in step.payload), ""):
             return NoChildren(reason)
         if missing := [one for one in asked if one[0] not in known]:
-            self._check_new(calls, known)
+            await self._check_new(calls, known)
             made = await self._created(missing)
             if isinstance(made, ChildRunsUnavailable):
                 return await self._refused(missing[0], made.reason, turn)
@@ -61,12 +63,14 @@ class ChildRunClient:
                 wait(ForRuns(unended))
             for (key, request), child in zip(missing, made, strict=True):
                 known[key] = await self._consume(key, request, child, turn)
+        book = await self._cache.evidence()
         return tuple(child_result(known[key], book) for key, _ in asked)
 
-    def _check_new(self, calls: Sequence[Call], known: Mapping[CallKey, Step]) -> None:
-        for call in calls:
-            if call.key not in known:
-                self._journal.check_new(call)
+    async def _check_new(self, calls: Sequence[Call], known: Mapping[CallKey, Step]) -> None:
+        """A child run that is on record, and was not asked for again, must not get another beside it."""
+        for call in (call for call in calls if call.key not in known):
+            self._journal.check_new(call)
+            await self._journal.check_child(call)
 
     async def _created(
         self, wanted: Sequence[tuple[CallKey, ChildRequest]]

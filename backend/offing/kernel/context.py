@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 
 from offing.core import question
-from offing.core.evidence import EvidenceBook
 from offing.core.model import EngineFailure
 from offing.core.report import Evidence, Report, ReportDraft
 from offing.core.run import Spent, StopReason
@@ -112,6 +111,7 @@ class KernelContext(AsksPeople):
             if outcome.status is not ToolStatus.OK:
                 mark_failed(opened, outcome.status)
         draft = drafts.used(call, outcome, under.key, turn, int((parts.monotonic() - began) * 1000))
+        draft = parts.journal.note_anew(under, draft)
         (step,) = await parts.journal.append(Entry(draft))
         return result_of(step)
 
@@ -127,10 +127,10 @@ class KernelContext(AsksPeople):
     async def children(
         self, requests: Sequence[ChildRequest], *, turn: int = 0
     ) -> tuple[ChildResult, ...] | NoChildren:
-        return await self._parts.children.results(requests, turn, await self._book())
+        return await self._parts.children.results(requests, turn)
 
     async def conversation(self, words: str, most: int = 8, *, turn: int = 0) -> tuple[Recalled, ...]:
-        return await self._parts.thread.recalled(words, most, turn, await self._book())
+        return await self._parts.thread.recalled(words, most, turn)
 
     async def remember(self, key: str, text: str) -> None:
         await self.record(note_draft(key, text))
@@ -159,10 +159,10 @@ class KernelContext(AsksPeople):
         return await self._parts.cache.messages(after)
 
     async def evidence(self, last: int) -> tuple[Evidence, ...]:
-        return (await self._book()).latest(last)
+        return (await self._parts.cache.evidence()).latest(last)
 
     async def deliver(self, draft: ReportDraft, reason: StopReason) -> Report:
-        return await self._parts.reports.deliver(draft, reason, self._parts.keys.next())
+        return await self._parts.reports.deliver(draft, reason, self._parts.keys.next("report"))
 
     async def once(self, name: str, given: Any, work: Callable[[], Awaitable[Any]]) -> Any:
         """See `offing.sdk.running.Journal`. The result is kept as a note."""
@@ -180,6 +180,3 @@ class KernelContext(AsksPeople):
     async def show(self, text: str) -> None:
         """Show subscribers what the run does now; not on record."""
         await self._parts.sink.action(redact(text))
-
-    async def _book(self) -> EvidenceBook:
-        return await self._parts.cache.evidence()

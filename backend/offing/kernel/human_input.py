@@ -5,7 +5,7 @@ back after a loss. Between the two the run waits. The tool policy asks in the sa
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import orjson
@@ -90,6 +90,7 @@ class HumanInput:
         step = self._journal.take(call, REQUESTS)
         if step is None:
             self._journal.check_new(call)
+            await self._journal.recorded.check_request(call)
             return await self._first(check_asking(asking), call, response, turn)
         if taken := self._journal.take(response, RESPONSES):
             return answer_of(taken.payload["answer"])
@@ -101,7 +102,7 @@ class HumanInput:
         asking = asking_for(approval)
         digest = hashlib.sha256(orjson.dumps([asking.prompt, asking.detail])).hexdigest()[:16]
         try:
-            answer = await self.put(asking, call.beside(f"approve {digest}"))
+            answer = await self.put(asking, replace(call.beside(f"approve {digest}"), request=call.request))
         except Unanswered:
             return Approved(False, "A rollout has nobody to ask.")
         return Approved(answer.approved, answer.comment)

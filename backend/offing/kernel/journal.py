@@ -7,22 +7,32 @@ claimed, so their places are foreseen, and proved when they are written.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Protocol
 
 from offing.core.errors import AlreadyRecorded, Fenced, OffingError, Unavailable
-from offing.core.step import CallKey, Step, StepDraft, place_step
+from offing.core.step import CallKey, Step, StepDraft, StepKind, place_step
+from offing.core.tool import Effect
 from offing.finishing import finished
 from offing.kernel.call_key import Call
 from offing.kernel.recorded_calls import RecordedCalls
 from offing.kernel.step_cache import StepCache
-from offing.kernel.store import Entry, Hook, JournalStore, LiveSink
-from offing.kernel.usage import Charge, UsageLedger
+from offing.kernel.store import Entry, Hook, JournalStore, LiveSink, StepStore
+from offing.kernel.usage import NOTHING, Charge, UsageLedger
 from offing.telemetry.redaction import without_secrets
 
 RETRY_SECONDS = 0.1
 """Time between tries while the store is unreachable."""
+
+MAX_RESUMED = 100
+"""Steps that are looked through for the one of an upgrade."""
+
+
+class RecordStore(JournalStore, StepStore, Protocol):
+    """What a journal needs of its store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ class Journal:
 
     def __init__(
         self,
-        store: JournalStore,
+        store: RecordStore,
         sink: LiveSink,
         cache: StepCache,
         usage: UsageLedger,
@@ -88,12 +98,44 @@ class Journal:
         self.check_open()
         step = self.recorded.take(call, expected)
         if step is not None:
-            self._cache.add(self.recorded.revealed(step))
+            self._cache.reveal(step)
         return step
 
     def check_new(self, call: Call) -> None:
         """A call that is not on record is about to be made. Raises where it must not be."""
         self.recorded.check_new(call)
+
+    async def declare_effect(self, call: Call, tool: str, args: Mapping[str, Any], effect: Effect) -> bool:
+        """Declare the side effect of a call. Return `False` if it was declared before a loss.
+
+        Raises NonDeterminismError where other calls are on record that the node did not ask for again: what is asked
+        now would have its effect beside theirs.
+        """
+        if self.recorded.is_declared(call):
+            return False
+        if not self.recorded.is_exhausted:
+            await self.recorded.check_effect(call, await self._last_upgrade())
+        return await self._store.declare_intent(call.key, tool, args, effect)
+
+    async def check_child(self, call: Call) -> None:
+        """A child run is about to be created. Raises NonDeterminismError as `declare_effect` does."""
+        if not self.recorded.is_exhausted and not self.recorded.is_declared(call):
+            await self.recorded.check_effect(call, await self._last_upgrade())
+
+    def note_anew(self, call: Call, draft: StepDraft, usd: Decimal = NOTHING) -> StepDraft:
+        """Say in a step that its call was made anew, because the node did not ask for the recorded one again."""
+        seqs = () if self.recorded.is_exhausted else self.recorded.passed_over(call)
+        if not seqs:
+            return draft
+        anew = {"instead_of": list(seqs), "tokens": draft.tokens, "usd": str(usd), "ms": draft.ms}
+        said = f"made anew: step {', '.join(map(str, seqs))} asked for something else"
+        detail = f"{draft.detail} \u00b7 {said}" if draft.detail else said
+        return replace(draft, payload={**draft.payload, "anew": anew}, detail=detail)
+
+    async def _last_upgrade(self) -> int:
+        """The step with which the run went over to another version of its graph. 0: it did not."""
+        resumed = await self._store.last_steps(StepKind.RESUMED, MAX_RESUMED)
+        return max((step.seq for step in resumed if step.payload.get("after") == "upgrade"), default=0)
 
     def buffer(self, draft: StepDraft) -> None:
         """Append with the next append, in its transaction. Lost with it, the same node makes it again."""

@@ -96,7 +96,8 @@ def open_run(
 ) -> OpenRun:
     """Put together a run's parts over its store."""
     fresh, graph = setup.fresh, setup.graph
-    cache = StepCache(store, last_seq=setup.last_seq, fresh=fresh, unsaved=setup.at_end)
+    hidden = setup.recorded.seqs
+    cache = StepCache(store, last_seq=setup.last_seq, fresh=fresh, unsaved=setup.at_end, hidden=hidden)
     usage, paths = UsageLedger(setup.spent, monotonic), setup.paths
     journal = Journal(store, sink, cache, usage, setup.recorded, fence=setup.fence, at_end=setup.at_end)
     keys = CallKeys(paths, by_content=graph.plain is not None)
@@ -112,7 +113,10 @@ def open_run(
         "monotonic": monotonic,
     }
     roles = RoleCaller(keys, journal, budget, segments, reports, engines, spans, sink, **own)
-    children, thread = ChildRunClient(keys, journal, tools, store), ThreadSearch(keys, journal, tools, store)
+    children, thread = (
+        ChildRunClient(keys, journal, tools, cache, store),
+        ThreadSearch(keys, journal, tools, cache, store),
+    )
     flushes = not graph.turn_key
     parts = RunParts(
         keys, journal, cache, budget, roles, tools, reports, people, children, thread, spans, sink, monotonic, flushes
@@ -145,7 +149,7 @@ def _tool_executor(
 ) -> ToolExecutor:
     by_name = {tool.spec.name: tool for tool in setup.tools}
     more: dict[str, Any] = {"received": setup.received, "taint": _taint(setup, store, cache), "approver": people}
-    return ToolExecutor(by_name, setup.policy, setup.scope, journal, store, setup.used, **more)
+    return ToolExecutor(by_name, setup.policy, setup.scope, journal, setup.used, **more)
 
 
 def _taint(setup: RunSetup, store: RunStore, cache: StepCache) -> TaintTracker:

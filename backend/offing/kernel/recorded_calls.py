@@ -1,13 +1,31 @@
 """The calls of a run that are on record, as an epoch of a claim takes them up."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from offing.core.errors import ReplayDiverged
+import orjson
+
+from offing.core.errors import NonDeterminismError
 from offing.core.report import Report
-from offing.core.step import CallKey, Step
+from offing.core.step import CallKey, Step, StepKind, shortened
 from offing.kernel.call_key import Call
+from offing.kernel.call_path import CallPath
 from offing.sdk import Role
+
+GRACE_SECONDS = 5.0
+"""Time that calls which are made side by side have to ask for what is on record, before one with a side effect that is
+not on record counts as another than those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A side effect that was declared and that no step records: a tool call, or a child run."""
+
+    key: CallKey
+    name: str
+    args: Mapping[str, Any]
 
 
 class RecordedCalls(Protocol):
@@ -18,16 +36,45 @@ class RecordedCalls(Protocol):
         """Calls that are on record and were not taken up."""
         ...
 
-    def take(self, call: Call, expected: frozenset[str]) -> Step | None:
-        """Return what was recorded for a call, once. Raises ReplayDiverged for a step of another kind."""
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether nothing is left that a node may ask for again."""
         ...
 
-    def revealed(self, step: Step) -> Sequence[Step]:
-        """Return the steps that the run sees from now on, since it has taken up this one."""
+    def take(self, call: Call, expected: frozenset[str]) -> Step | None:
+        """Return what was recorded for a call, once. Raises NonDeterminismError for a step of another kind."""
+        ...
+
+    def is_declared(self, call: Call) -> bool:
+        """Return whether an earlier claim declared the side effect of this very call."""
+        ...
+
+    @property
+    def seqs(self) -> Iterable[int]:
+        """Steps that are on record and were not taken up."""
         ...
 
     def check_new(self, call: Call) -> None:
         """A call that is not on record is about to be made. Raises where it must not be."""
+        ...
+
+    async def check_effect(self, call: Call, since: int) -> None:
+        """A call with a side effect is about to be made that is not on record.
+
+        Raises NonDeterminismError where recorded calls of its node were not asked for again. Steps up to `since` do not
+        count: they were recorded by another version of the graph.
+        """
+        ...
+
+    async def check_request(self, call: Call) -> None:
+        """A person is about to be asked what is not on record.
+
+        Raises NonDeterminismError where the node did not ask again what it had asked a person.
+        """
+        ...
+
+    def passed_over(self, call: Call) -> Sequence[int]:
+        """Return the recorded step of the same role or tool that its node did not ask for again. Each is told once."""
         ...
 
     @property
@@ -45,28 +92,71 @@ class RecordedCalls(Protocol):
 
 
 class CallsSinceCheckpoint:
-    """What earlier claims recorded after the checkpoint that this one starts from."""
+    """What earlier claims recorded, and declared, after the checkpoint that this one starts from."""
 
-    def __init__(self, steps: Mapping[CallKey, Step]) -> None:
+    def __init__(self, steps: Mapping[CallKey, Step], intents: Iterable[Intent] = ()) -> None:
         self._steps = dict(steps)
+        self._intents = {intent.key: intent for intent in intents if intent.key not in steps}
+        self._declared = set[CallKey]()
+        """Calls whose side effect was declared, and that were asked for again."""
+        self._told = set[int]()
+        self._taken_up = asyncio.Event()
 
     @property
     def count(self) -> int:
         return len(self._steps)
 
+    @property
+    def is_exhausted(self) -> bool:
+        return not self._steps and not self._intents
+
     def take(self, call: Call, expected: frozenset[str]) -> Step | None:
-        step = self._steps.pop(call.key, None)
+        if self.is_exhausted:
+            return None
+        if self._intents.pop(call.key, None) or self._intents.pop(old_key(call), None):
+            self._declared.add(call.key)
+        step = self._steps.pop(call.key, None) or self._steps.pop(old_key(call), None)
         if step is not None and step.kind not in expected:
             wanted = ", ".join(sorted(expected))
-            raise ReplayDiverged(f"{call.key} recorded {step.kind}; the node now asks for {wanted}.")
+            raise NonDeterminismError(f"{call.key} recorded {step.kind}; the node now asks for {wanted}.")
+        self._taken_up.set()
+        self._taken_up = asyncio.Event()
         return step
 
-    def revealed(self, step: Step) -> Sequence[Step]:
-        """Nothing: all that is on record is seen from the beginning."""
-        return ()
+    def is_declared(self, call: Call) -> bool:
+        return call.key in self._declared
+
+    @property
+    def seqs(self) -> Iterable[int]:
+        return [step.seq for step in self._steps.values()]
 
     def check_new(self, call: Call) -> None:
         """A call that the record does not have is made."""
+
+    async def check_effect(self, call: Call, since: int) -> None:
+        await self._wait_for_neighbors(call, lambda: self._left_at(call.path, since))
+
+    async def check_request(self, call: Call) -> None:
+        await self._wait_for_neighbors(call, lambda: self._requests_at(call.path))
+
+    async def _wait_for_neighbors(self, call: Call, left_over: Callable[[], list[str]]) -> None:
+        """Give calls that are made side by side the time to ask for what is on record."""
+        give_up = asyncio.get_running_loop().time() + GRACE_SECONDS
+        while left := left_over():
+            remaining = give_up - asyncio.get_running_loop().time()
+            if remaining <= 0:
+                raise NonDeterminismError(_difference(call, left[0]))
+            try:
+                async with asyncio.timeout(remaining):
+                    await self._taken_up.wait()
+            except TimeoutError:
+                continue
+
+    def passed_over(self, call: Call) -> Sequence[int]:
+        found = [s for key, s in self._steps.items() if _place(key) == call.path and _name(s) == call.name]
+        new = sorted(step.seq for step in found if step.seq not in self._told)[:1]
+        self._told |= set(new)
+        return new
 
     @property
     def compares(self) -> bool:
@@ -77,3 +167,51 @@ class CallsSinceCheckpoint:
 
     def compare_report(self, report: Report, step: Step) -> None:
         """What is on record holds."""
+
+    def _left_at(self, path: CallPath, since: int) -> list[str]:
+        """Recorded calls and declared side effects of a node that were not asked for again, in words."""
+        steps = [s for key, s in self._steps.items() if _place(key) == path and s.seq > since]
+        told = [f"{_asked(s)} (step {s.seq})" for s in sorted(steps, key=lambda step: step.seq)]
+        intents = [i for key, i in self._intents.items() if _place(key) == path]
+        return told + [f"{_request(i.name, i.args)}, which had begun" for i in intents]
+
+    def _requests_at(self, path: CallPath) -> list[str]:
+        """What a node asked a person and did not ask again, in words."""
+        asked = [s for key, s in self._steps.items() if (key.superstep, key.path.partition("?")[0]) == path]
+        requests = sorted((s for s in asked if s.kind is StepKind.QUESTION), key=lambda step: step.seq)
+        return [f"{s.payload['prompt']!r} {shortened(s.payload['detail'])} (step {s.seq})" for s in requests]
+
+
+def old_key(call: Call) -> CallKey:
+    """The key of a call of its position before digests belonged to keys."""
+    _, _, nth = call.position.rpartition("/")
+    return replace(call.key, ordinal=int(nth), digest="") if nth else call.key
+
+
+def _place(key: CallKey) -> CallPath | None:
+    """The node of a call. `None`: the step belongs to another call."""
+    return None if "?" in key.path else (key.superstep, key.path)
+
+
+def _name(step: Step) -> str:
+    return str(step.payload.get("role") or step.payload.get("tool") or "")
+
+
+def _asked(step: Step) -> str:
+    """What a step records, in words."""
+    if "tool" in step.payload:
+        return _request(step.payload["tool"], step.payload["args"])
+    return f"{_name(step) or step.kind} {shortened(step.title)!r}"
+
+
+def _request(name: str, args: Any) -> str:
+    return f"{name}({shortened(orjson.dumps(args, default=str, option=orjson.OPT_SORT_KEYS).decode())})"
+
+
+def _difference(call: Call, recorded: str) -> str:
+    now = _request(call.name, call.request[1] if len(call.request) > 1 else {})
+    return (
+        f"The node asks for {now}, which has an effect outside. On record for it is {recorded}, and it did not ask for "
+        "that again. After a loss a node has to ask for the same again: let what it asks depend on the state and on "
+        "recorded results alone, not on a clock, a random number or a function that is not journaled."
+    )

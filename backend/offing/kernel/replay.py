@@ -5,7 +5,7 @@ and with the same report. It is the kernel over a recording: `RecordedRun` is th
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -31,6 +31,7 @@ from offing.kernel.execution import Execution, execute
 from offing.kernel.interrupts import asking_of_value
 from offing.kernel.memory_store import MemoryRunStore
 from offing.kernel.opening import OpenRun, RunSetup, open_run
+from offing.kernel.recorded_calls import old_key
 from offing.kernel.store import Entry, ReportRecord
 from offing.kernel.usage import NOTHING
 from offing.models.engine import RoleRequest
@@ -136,7 +137,7 @@ class _Replay:
         self._checkpointer = checkpointer
         self.controls = _Looks(recording, stop_at)
         self._calls = _RecordedCalls(recording, recording.keyed)
-        self._store = _RecordedStore(recording, self._calls, text_of)
+        self._store = _RecordedStore(recording, text_of)
         self._paths = _ShiftedPaths(min((key.superstep for key in recording.keyed), default=0))
 
     async def result(self) -> Replayed:
@@ -265,17 +266,17 @@ class _ShiftedPaths(CallPathTracker):
 
 
 class _RecordedStore(MemoryRunStore):
-    """The store of a recording: everything that a run has seen by now is in its step cache."""
+    """The store of a recording. Its steps are in the step cache, where each is hidden until its call is made."""
 
-    def __init__(self, recording: Recording, calls: "_RecordedCalls", text_of: Callable[[Span], str]) -> None:
+    def __init__(self, recording: Recording, text_of: Callable[[Span], str]) -> None:
         super().__init__(text_of)
-        self._steps, self._calls = {step.seq: step for step in recording.steps}, calls
+        self._steps = {step.seq: step for step in recording.steps}
 
     async def steps_by_seq(self, seqs: Sequence[int]) -> Sequence[Step]:
         return [self._steps[seq] for seq in seqs if seq in self._steps]
 
     async def user_messages(self) -> Sequence[Step]:
-        return [step for step in self._calls.visible if step.kind is StepKind.HUMAN]
+        return [step for step in self._steps.values() if step.kind is StepKind.HUMAN]
 
     async def write(self, entries: Sequence[Entry], usage: Any, hook: Any = None) -> list[Step]:
         titles = ", ".join(repr(entry.draft.title) for entry in entries)
@@ -288,9 +289,6 @@ class _RecordedCalls:
     def __init__(self, recording: Recording, keyed: Mapping[CallKey, Step]) -> None:
         self._recording, self._left = recording, dict(keyed)
         self._all = dict(keyed)
-        self._seen = 0
-        """The last step that the run has seen."""
-        self.visible: list[Step] = []
         self._answered: set[int] = set()
         self._graph: Graph | None = None
         self._run: OpenRun | None = None
@@ -301,9 +299,9 @@ class _RecordedCalls:
     def attach(self, graph: Graph, run: OpenRun) -> None:
         """Let a new execution of the graph see what the run has seen so far."""
         self._graph, self._run = graph, run
-        run.parts.cache.add(self.visible)
-        for step in self.visible:
-            self._charge(step)
+        run.parts.cache.add(self._recording.steps)
+        for key in self._counted - self._left.keys():
+            self._charge(self._all[key])
 
     def rewind(self, superstep: int) -> None:
         """The graph continues behind this superstep: its nodes ask again for what they had asked for since."""
@@ -324,7 +322,8 @@ class _RecordedCalls:
         return True
 
     def take(self, call: Call, expected: frozenset[str]) -> Step | None:
-        step = self._left.pop(call.key, None)
+        key = call.key if call.key in self._left else old_key(call)
+        step = self._left.pop(key, None)
         if step is None:
             return None
         self.at: int | None = step.seq
@@ -332,19 +331,32 @@ class _RecordedCalls:
             wanted = ", ".join(sorted(expected))
             raise Diverged(f"step {step.seq}: recorded {step.kind} {step.title!r}, and the graph asks for {wanted}")
         _compare(step, call)
-        if call.key not in self._counted:
-            self._counted.add(call.key)
+        if key not in self._counted:
+            self._counted.add(key)
             self.taken += 1
-        self._take_approval(call.key)
+        self._charge(step)
+        self._take_approval(key)
         return step
 
-    def revealed(self, step: Step) -> Sequence[Step]:
-        new = [s for s in self._recording.steps if self._seen < s.seq <= step.seq]
-        self._seen = max(self._seen, step.seq)
-        self.visible += new
-        for one in new:
-            self._charge(one)
-        return new
+    @property
+    def is_exhausted(self) -> bool:
+        return not self._left
+
+    def is_declared(self, call: Call) -> bool:
+        return False
+
+    async def check_effect(self, call: Call, since: int) -> None:
+        """Nothing has an effect in a replay."""
+
+    async def check_request(self, call: Call) -> None:
+        """Nobody is asked in a replay."""
+
+    def passed_over(self, call: Call) -> Sequence[int]:
+        return ()
+
+    @property
+    def seqs(self) -> Iterable[int]:
+        return [step.seq for step in self._left.values()]
 
     def check_new(self, call: Call) -> None:
         if not self._recording.done:
@@ -384,14 +396,15 @@ class _RecordedCalls:
             self._answered.add(request.seq)
             answer = question.answer_of(answers[request.seq].payload["answer"])
             found[interrupt.id] = question.value_of(answer)
-            self.revealed(answers[request.seq])
         if not found:
             self.check_new(Call(CallKey(0, "interrupt", 0), ("an interrupt", [str(i.value) for i in raised])))
         return found
 
     def check_end(self, state: Mapping[str, Any]) -> None:
         """The graph has ended. Nothing may be left of the record. Raises Diverged."""
-        left = [step for key, step in self._left.items() if key not in self._counted and APPROVAL not in key.path]
+        anew = {seq for step in self._recording.steps for seq in step.payload.get("anew", {}).get("instead_of", ())}
+        unasked = (step for key, step in self._left.items() if key not in self._counted and APPROVAL not in key.path)
+        left = [step for step in unasked if step.seq not in anew]
         if left:
             step = min(left, key=lambda step: step.seq)
             self.at = step.seq

@@ -124,9 +124,11 @@ class RoleCaller:
         ms = int((self._monotonic() - began) * 1000)
         if isinstance(answer, EngineFailure):
             draft = drafts.failed(role, choice, answer, asked.call.key, asked.turn, ms)
+            draft = self._journal.note_anew(asked.call, draft, answer.usage.usd)
             await self._append(asked, draft, answer.attempts)
             return answer
         draft = drafts.accepted(role, choice, answer, asked.call.key, asked.turn, ms)
+        draft = self._journal.note_anew(asked.call, draft, answer.usage.usd)
         step = await self._append(asked, draft, answer.attempts, answer)
         self._reports.note_author(role, step)
         return RoleReply(step.seq, answer.output, (answer.usage.prompt_tokens, answer.usage.completion_tokens))  # pyright: ignore[reportUnknownVariableType]

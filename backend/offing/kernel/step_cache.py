@@ -2,11 +2,14 @@
 
 Only the claim appends, but for people's messages and control requests. Those show as a gap in the sequence, after which
 messages are read again. The cache is bounded: older steps are read from the store.
+
+A node that is run again must see the run as it was when it asked first. What is on record since the checkpoint is
+therefore hidden until its call is made again.
 """
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from offing.core.evidence import EvidenceBook
@@ -25,11 +28,19 @@ class StepCache:
     """Steps of one run as one claim knows them.
 
     `last_seq`: the run's last step when the claim began. `fresh`: the store has no step that a node may look back to.
-    `unsaved`: what the claim appends is known here alone until its end, so none of it is dropped.
+    `unsaved`: what the claim appends is known here alone until its end, so none of it is dropped. `hidden`: steps that
+    are on record and whose calls were not made again.
     """
 
-    def __init__(self, store: StepStore, *, last_seq: int, fresh: bool, unsaved: bool = False) -> None:
+    def __init__(
+        self, store: StepStore, *, last_seq: int, fresh: bool, unsaved: bool = False, hidden: Iterable[int] = ()
+    ) -> None:
         self._store, self._fresh, self._unsaved = store, fresh, unsaved
+        self._hidden = set(hidden)
+        self._first_hidden = min(self._hidden, default=0)
+        self._most_hidden = len(self._hidden)
+        self._latest_call = 0
+        """The last step of a call that was made, or made again. What others appended after it is not seen either."""
         self.last_seq = last_seq
         """The last step that this claim knows of."""
         self._steps: OrderedDict[int, Step] = OrderedDict()
@@ -49,6 +60,8 @@ class StepCache:
                 self._messages, self._gaps = None, self._gaps + 1
             self.last_seq = max(self.last_seq, step.seq)
             self._steps[step.seq] = step
+            if step.key is not None and step.seq not in self._hidden:
+                self._latest_call = max(self._latest_call, step.seq)
             known = self._kinds.get(step.kind)
             if known is not None and not (known and known[-1].seq >= step.seq):  # else a reader has found it before
                 known.append(step)
@@ -58,6 +71,11 @@ class StepCache:
                 noted.append(step)
         while len(self._steps) > MAX_STEPS and not self._unsaved:
             self._steps.popitem(last=False)
+
+    def reveal(self, step: Step) -> None:
+        """The call of a recorded step was made again."""
+        self._hidden.discard(step.seq)
+        self._latest_call = max(self._latest_call, step.seq)
 
     def list_unsaved(self, kind: StepKind) -> list[Step]:
         """Return this claim's steps of a kind that the store does not have yet."""
@@ -73,13 +91,14 @@ class StepCache:
 
     async def last_of(self, kind: StepKind, limit: int) -> tuple[Step, ...]:
         """Return the last steps of a kind, oldest first."""
-        kept = self._kinds.get(kind)
-        if kept is None or (kept.maxlen or 0) < limit:
+        wanted, kept = limit + self._most_hidden, self._kinds.get(kind)
+        if kept is None or (kept.maxlen or 0) < wanted:
             with self._added_meanwhile() as added:
-                found = {step.seq: step for step in await self._read(kind, limit)}
+                found = {step.seq: step for step in await self._read(kind, wanted)}
             found |= {step.seq: step for step in added if step.kind is kind}
-            kept = self._kinds[kind] = deque((found[seq] for seq in sorted(found)), maxlen=limit)
-        return tuple(sorted(kept, key=lambda step: step.seq))[-limit:] if limit > 0 else ()
+            kept = self._kinds[kind] = deque((found[seq] for seq in sorted(found)), maxlen=wanted)
+        visible = (step for step in sorted(kept, key=lambda step: step.seq) if self._is_visible(step))
+        return tuple(visible)[-limit:] if limit > 0 else ()
 
     async def messages(self, after: int) -> tuple[Step, ...]:
         """Return what people wrote after step `after`, as of this claim's last append."""
@@ -89,7 +108,7 @@ class StepCache:
             read = await self._store.user_messages()
             if gaps == self._gaps:
                 found = self._messages = read
-        return tuple(step for step in found if step.seq > after)
+        return tuple(step for step in found if step.seq > after and self._is_visible(step))
 
     async def evidence(self) -> EvidenceBook:
         """Return everything retrieved so far, in the order of the steps that record it. Later appends add to it."""
@@ -101,7 +120,12 @@ class StepCache:
                 for step in (*stored, *self.list_unsaved(StepKind.TOOL), *added):
                     _add_passages(book, step)
                 self._evidence = book
-            return self._evidence
+            return self._evidence.without(self._hidden) if self._hidden else self._evidence
+
+    def _is_visible(self, step: Step) -> bool:
+        if step.key is not None or not self._hidden:
+            return step.seq not in self._hidden
+        return step.seq < self._first_hidden or step.seq < self._latest_call
 
     @contextmanager
     def _added_meanwhile(self) -> Generator[list[Step]]:
@@ -121,4 +145,4 @@ class StepCache:
 
 def _add_passages(book: EvidenceBook, step: Step) -> None:
     if step.kind is StepKind.TOOL:
-        book.add(step.payload["content"], label_in(step.payload))
+        book.add(step.payload["content"], label_in(step.payload), step.seq)

@@ -14,6 +14,7 @@ from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolStatus
 from offing.kernel.call_key import CallKeys
 from offing.kernel.journal import Journal
+from offing.kernel.step_cache import StepCache
 from offing.kernel.store import Entry, ThreadReport, ThreadSentence, ThreadStore
 from offing.kernel.tool_executor import ToolExecutor
 from offing.library.terms import terms
@@ -32,10 +33,13 @@ OBSERVATIONS = frozenset({StepKind.TOOL})
 class ThreadSearch:
     """One claim's."""
 
-    def __init__(self, keys: CallKeys, journal: Journal, executor: ToolExecutor, store: ThreadStore) -> None:
-        self._keys, self._journal, self._executor, self._store = keys, journal, executor, store
+    def __init__(
+        self, keys: CallKeys, journal: Journal, executor: ToolExecutor, cache: StepCache, store: ThreadStore
+    ) -> None:
+        self._keys, self._journal, self._executor = keys, journal, executor
+        self._cache, self._store = cache, store
 
-    async def recalled(self, words: str, most: int, turn: int, book: EvidenceBook) -> tuple[Recalled, ...]:
+    async def recalled(self, words: str, most: int, turn: int) -> tuple[Recalled, ...]:
         """Return the sentences of earlier reports that share most with these words."""
         args = {"words": words, "most": most}
         call = self._keys.next(CONVERSATION, args)
@@ -48,7 +52,7 @@ class ThreadSearch:
             detail = f"{len(found)} sentences of earlier reports"
             draft = StepDraft(StepKind.TOOL, words, payload, "recall", detail, turn=turn, key=call.key)
             step = await self._append(CONVERSATION, draft, payload)
-        return recalled_in(step, book)
+        return recalled_in(step, await self._cache.evidence())
 
     async def notes(self) -> tuple[Note, ...]:
         """Return the notes that earlier runs of the thread left."""

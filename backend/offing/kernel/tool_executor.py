@@ -20,7 +20,6 @@ from offing.core.tool import Effect, Span, ToolOutput, ToolSpec, ToolStatus
 from offing.kernel.call_key import Call
 from offing.kernel.human_input import Approval, Approver, NobodyToAsk
 from offing.kernel.journal import RETRY_SECONDS, Journal
-from offing.kernel.store import JournalStore
 from offing.sdk import ToolCall
 from offing.telemetry.redaction import redact_value
 from offing.tools.tool import Tool, ToolFailed, ToolScope
@@ -81,7 +80,6 @@ class ToolExecutor:
         policy: Policy | None,
         scope: ToolScope,
         journal: Journal,
-        store: JournalStore,
         used: Mapping[str, int],
         *,
         received: Mapping[str, int] | None = None,
@@ -91,7 +89,7 @@ class ToolExecutor:
         self._tools, self.policy, self._scope = tools, policy, scope
         self.restricting = asyncio.Lock()
         """Held while the policy is exchanged for a narrower one."""
-        self._journal, self._store = journal, store
+        self._journal = journal
         self._used, self._received = Counter[str](used), Counter[str](received or {})
         self._taint, self._approver = taint or NoTaint(), approver or NobodyToAsk()
 
@@ -176,7 +174,7 @@ class ToolExecutor:
         """Declare a side effect. `False`: it was declared before a loss and must not happen twice."""
         if spec.effect is Effect.PURE:
             return True
-        fresh = await self._store.declare_intent(under.key, spec.name, redact_value(call.args), spec.effect)
+        fresh = await self._journal.declare_effect(under, spec.name, redact_value(call.args), spec.effect)
         return fresh or spec.effect is Effect.IDEMPOTENT
 
     async def _execute(self, tool: Tool, args: BaseModel, under: Call, decision: Decision) -> ToolCallOutcome:

@@ -22,15 +22,20 @@ HOLD = f"select 1 from run where {OURS} for update"
 INSERT_THREAD = "insert into thread (id, tenant_id, title, kind) values (%s, %s, %s, 'child')"
 
 INSERT = """
-    insert into child_run (run_id, tenant_id, parent_id, superstep, path, ordinal, depth)
-    values (%s, %s, %s, %s, %s, %s, %s)
+    insert into child_run (run_id, tenant_id, parent_id, superstep, path, ordinal, digest, depth)
+    values (%s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 _CHILD = ", ".join(f"r.{name.strip()}" for name in runs.COLUMNS.split(","))
 
 OF_CALL = f"""
-    select c.ordinal, {_CHILD} from child_run c join run r on r.id = c.run_id
+    select c.ordinal, c.digest, {_CHILD} from child_run c join run r on r.id = c.run_id
      where c.parent_id = %s and c.superstep = %s and c.path = %s
+"""
+
+UNCONSUMED_KEYS = """
+    select c.superstep, c.path, c.ordinal, c.digest, r.question from child_run c join run r on r.id = c.run_id
+     where c.parent_id = %s and c.superstep > %s and c.collected_at is null
 """
 
 UNCOLLECTED = f"""
@@ -58,7 +63,7 @@ TOOLS = """
 FAMILY = """
     select r.id, r.question, r.graph, r.status, r.stop_reason, r.waiting_for, r.turns, r.created_at, r.ended_at
       from child_run c join run r on r.id = c.run_id where c.parent_id = %s
-     order by c.superstep, c.path, c.ordinal
+     order by c.superstep, c.path, r.created_at, r.seed, r.id
 """
 
 FORSAKEN = "select run, tenant from app.sweep_child_runs(%s)"
@@ -86,7 +91,7 @@ async def hold(connection: Connection, fence: Fence) -> None:
 
 
 async def insert(connection: Connection, tenant: UUID, parent: UUID, key: CallKey, depth: int, child: UUID) -> None:
-    place = (key.superstep, key.path, key.ordinal)
+    place = (key.superstep, key.path, key.ordinal, key.digest)
     await connection.execute(INSERT, (child, tenant, parent, *place, depth))
 
 
@@ -98,8 +103,14 @@ async def of_call(connection: Connection, parent: UUID, keys: Sequence[CallKey])
     """Children that were made under these keys, which are of one node. Absent: not made."""
     first = keys[0]
     rows = await (await connection.execute(OF_CALL, (parent, first.superstep, first.path))).fetchall()
-    made = {CallKey(first.superstep, first.path, ordinal): runs.run_of(row) for ordinal, *row in rows}
+    made = {CallKey(first.superstep, first.path, nth, digest): runs.run_of(row) for nth, digest, *row in rows}
     return {key: made[key] for key in keys if key in made}
+
+
+async def unconsumed_since(connection: Connection, parent: UUID, superstep: int) -> list[tuple[CallKey, str]]:
+    """Return the child runs that were created after the checkpoint of `superstep`: the call key and the question."""
+    rows = await (await connection.execute(UNCONSUMED_KEYS, (parent, superstep))).fetchall()
+    return [(CallKey(at, path, nth, digest), question) for at, path, nth, digest, question in rows]
 
 
 async def uncollected(connection: Connection, parent: UUID) -> list[RunRow]:

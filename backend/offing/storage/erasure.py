@@ -96,9 +96,11 @@ SCORES = "select id, failure, detail from reward where run_id = %s and target = 
 SET_SCORE = "update reward set failure = %s, detail = %s where run_id = %s and id = %s"
 """A judge's reason may quote what it read."""
 
-INTENTS = "select superstep, path, ordinal, args from intent where run_id = %s"
+INTENTS = "select superstep, path, ordinal, digest, args from intent where run_id = %s"
 
-SET_INTENT = "update intent set args = %s where run_id = %s and superstep = %s and path = %s and ordinal = %s"
+SET_INTENT = """
+    update intent set args = %s where run_id = %s and superstep = %s and path = %s and ordinal = %s and digest = %s
+"""
 
 ITEMS = "select nth, value from store_item where tenant_id = %s and run_id = %s"
 
@@ -229,9 +231,9 @@ async def clean_reports(connection: Connection, run: UUID, clean: Clean, clean_j
 
 
 async def clean_intents(connection: Connection, run: UUID, clean_json: CleanJson) -> None:
-    for superstep, path, ordinal, args in await (await connection.execute(INTENTS, (run,))).fetchall():
+    for superstep, path, ordinal, digest, args in await (await connection.execute(INTENTS, (run,))).fetchall():
         if (new := clean_json(args)) != args:
-            await connection.execute(SET_INTENT, (_jsonb(new), run, superstep, path, ordinal))
+            await connection.execute(SET_INTENT, (_jsonb(new), run, superstep, path, ordinal, digest))
 
 
 async def clean_items(connection: Connection, tenant: UUID, run: UUID, clean_json: CleanJson) -> None:

@@ -18,16 +18,16 @@ from offing.core.usage import UsageDelta
 from offing.storage.fencing import OURS, ours
 from offing.storage.pool import Connection
 
-COLUMNS = "seq, kind, title, payload, label, detail, ok, ms, tokens, turn, at, fence, superstep, path, ordinal"
+COLUMNS = "seq, kind, title, payload, label, detail, ok, ms, tokens, turn, at, fence, superstep, path, ordinal, digest"
 
 PLACE = """
     placed as (
       insert into step (run_id, seq, tenant_id, fence, kind, label, title, detail, ok, ms, tokens, turn,
-                        superstep, path, ordinal, payload)
+                        superstep, path, ordinal, digest, payload)
       select guard.id, guard.base + d.nth - 1, guard.tenant_id, guard.fence,
              d.v->>'kind', d.v->>'label', d.v->>'title', d.v->>'detail', (d.v->>'ok')::boolean, (d.v->>'ms')::integer,
              (d.v->>'tokens')::integer, (d.v->>'turn')::integer,
-             (d.v->>'superstep')::integer, d.v->>'path', (d.v->>'ordinal')::integer, d.v->'payload'
+             (d.v->>'superstep')::integer, d.v->>'path', (d.v->>'ordinal')::integer, d.v->>'digest', d.v->'payload'
         from guard, jsonb_array_elements(%(drafts)s) with ordinality as d(v, nth)
       returning seq, at)
     select seq, at from placed order by seq
@@ -162,8 +162,8 @@ async def messages(connection: Connection, run: UUID, seq: int) -> list[Step]:
 
 def step_of(row: tuple[Any, ...]) -> Step:
     """A row of `COLUMNS` as a step."""
-    seq, kind, title, payload, label, detail, ok, ms, tokens, turn, at, fence, superstep, path, ordinal = row
-    key = None if superstep is None else CallKey(superstep, path, ordinal)
+    seq, kind, title, payload, label, detail, ok, ms, tokens, turn, at, fence, superstep, path, ordinal, digest = row
+    key = None if superstep is None else CallKey(superstep, path, ordinal, digest)
     return Step(seq, StepKind(kind), title, payload, label, detail, ok, ms, tokens, turn, at, fence, key)
 
 
@@ -185,5 +185,6 @@ def _json(draft: StepDraft) -> dict[str, Any]:
         "superstep": key.superstep if key else None,
         "path": key.path if key else None,
         "ordinal": key.ordinal if key else None,
+        "digest": key.digest if key else "",
         "payload": draft.payload,
     }

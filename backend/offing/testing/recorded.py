@@ -144,5 +144,5 @@ def as_json(recording: Recording) -> dict[str, Any]:
 def _as_json(step: Step) -> dict[str, Any]:
     s, key = step, step.key
     names: Sequence[str] = ("seq", "kind", "title", "payload", "label", "detail", "ok", "ms", "tokens", "turn")
-    where = [key.superstep, key.path, key.ordinal] if key else None
+    where = [key.superstep, key.path, key.ordinal, key.digest] if key else None
     return {name: getattr(s, name) for name in names} | {"at": s.at.isoformat(), "key": where}

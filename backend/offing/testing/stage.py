@@ -19,7 +19,7 @@ from offing.core.tool import Effect, ToolOutput, ToolSpec
 from offing.core.usage import UsageDelta
 from offing.kernel.memory_store import MemoryRunStore
 from offing.kernel.opening import OpenRun, RunSetup, open_run
-from offing.kernel.recorded_calls import CallsSinceCheckpoint
+from offing.kernel.recorded_calls import CallsSinceCheckpoint, Intent
 from offing.kernel.store import Entry, Hook
 from offing.models.engine import RoleRequest
 from offing.sdk import Graph, RunView
@@ -77,10 +77,11 @@ class Stage:
         self._gone, first = False, not self.store.stored
         behind = -2 if after is None else after
         recorded = {s.key: s for s in self.steps if s.key is not None and s.key.superstep > behind}
+        intents = self.store.intents.items()
         setup = RunSetup(
             run=self.run,
             graph=self.graph,
-            recorded=CallsSinceCheckpoint(recorded),
+            recorded=CallsSinceCheckpoint(recorded, [Intent(k, *i) for k, i in intents if k.superstep > behind]),
             last_seq=len(self.steps),
             fence=1,
             scope=ToolScope(LOCAL_TENANT, self.run.id, "", self.documents),

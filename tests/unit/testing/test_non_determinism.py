@@ -1,0 +1,136 @@
+"""A node that asks for something else after a loss: no new side effect, and no silence about what is made anew."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+import offing.kernel.recorded_calls
+from offing.core.errors import NonDeterminismError
+from offing.core.policy import Policy, Rule
+from offing.sdk import Effect, Graph, RunContext, ToolArgs, ToolCall, ToolOutput, tool
+from offing.testing import Rehearsal, rehearse
+from tests.workers.graphs import untyped
+
+
+class Args(ToolArgs, frozen=True):
+    to: str
+
+
+sent: list[str] = []
+
+
+@tool(effect=Effect.AT_MOST_ONCE)
+async def send(args: Args) -> ToolOutput:
+    """Send a letter."""
+    sent.append(args.to)
+    return ToolOutput({"to": args.to}, "sent")
+
+
+@tool()
+async def look_up(args: Args) -> ToolOutput:
+    """Look somebody up."""
+    await asyncio.sleep(0)
+    return ToolOutput({"to": args.to}, "found")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent.clear()
+    monkeypatch.setattr(offing.kernel.recorded_calls, "GRACE_SECONDS", 0.05)
+
+
+def doing(act: Callable[[RunContext], Awaitable[object]]) -> Graph:
+    """A graph of one node."""
+
+    async def node(state: Any, runtime: Any) -> dict[str, Any]:
+        await act(runtime.context)
+        return {"done": True}
+
+    def build() -> Any:
+        graph = untyped(dict, context_schema=RunContext)
+        graph.add_node("act", node)
+        graph.add_edge("__start__", "act")
+        return graph
+
+    return Graph("doing", "", "", "1", build, lambda _: {"done": False}, (), tools=(send, look_up))
+
+
+FREELY = Policy(rules=(Rule(tool="send", others=True), Rule(tool="look_up", others=True)))
+"""Nobody is asked."""
+
+
+async def lost_at_each_moment(graph: Callable[[], Graph]) -> list[Rehearsal | NonDeterminismError]:
+    """What becomes of a run whose worker is lost at each of its moments in turn."""
+    whole = await rehearse(graph(), "Write", policy=FREELY)
+    found: list[Rehearsal | NonDeterminismError] = []
+    for moment in range(whole.moments):
+        sent.clear()
+        try:
+            found.append(await rehearse(graph(), "Write", policy=FREELY, lose_at=moment))
+        except NonDeterminismError as error:
+            found.append(error)
+        assert len(sent) <= 1, f"lost at moment {moment}, letters to {sent}"
+    return found
+
+
+draws = count()
+
+
+def sending_to_somebody_else_each_time() -> Graph:
+
+    async def act(ctx: RunContext) -> None:
+        await ctx.use(ToolCall("send", {"to": f"friend {next(draws)}"}))
+
+    return doing(act)
+
+
+async def test_an_effect_is_not_had_a_second_time_under_other_arguments() -> None:
+    errors = [e for e in await lost_at_each_moment(sending_to_somebody_else_each_time) if isinstance(e, Exception)]
+    assert len(errors) == 3  # lost once the effect was declared, once it was had, and once it was recorded
+    for error in errors:
+        asked, recorded = re.findall(r'send\(\{"to":"friend (\d+)"\}\)', str(error))
+        assert int(asked) == int(recorded) + 1
+
+
+async def test_a_person_who_allowed_one_call_has_not_allowed_another() -> None:
+    """The node that waited runs again; asking for the next letter each time, it would ask for ever."""
+    with pytest.raises(NonDeterminismError, match=r"May the run use send\?.*friend"):
+        await rehearse(sending_to_somebody_else_each_time(), "Write", approves=True)
+    assert sent == []
+
+
+async def test_a_pure_call_is_made_anew_and_its_step_says_so() -> None:
+    draws = count()
+
+    async def act(ctx: RunContext) -> None:
+        await ctx.use(ToolCall("look_up", {"to": f"friend {next(draws)}"}))
+        await ctx.use(ToolCall("look_up", {"to": "the same"}))
+
+    run = await rehearse(doing(act), "Find", lose_at=3)
+    first, same, again = run.steps
+    assert again.payload["args"] != first.payload["args"]
+    assert again.payload["anew"]["instead_of"] == [first.seq]
+    assert "made anew: step 1 asked for something else" in again.detail
+    assert "anew" not in same.payload
+
+
+async def test_calls_side_by_side_may_come_in_another_order_after_a_loss() -> None:
+    """The one with an effect waits for its neighbors to ask for what is on record, and is then made."""
+    orders = count()
+
+    def graph() -> Graph:
+        async def act(ctx: RunContext) -> None:
+            calls = [ToolCall("look_up", {"to": "a"}), ToolCall("send", {"to": "b"}), ToolCall("look_up", {"to": "c"})]
+            turned = calls[::-1] if next(orders) % 2 else calls
+            await asyncio.gather(*(ctx.use(call) for call in turned))
+
+        return doing(act)
+
+    for run in await lost_at_each_moment(graph):
+        assert isinstance(run, Rehearsal), run
+        assert sorted(r.args["to"] for r in run.tool_results) == ["a", "b", "c"]
+        assert not any("anew" in step.payload for step in run.steps)
