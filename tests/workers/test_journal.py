@@ -176,6 +176,20 @@ async def test_a_call_that_never_got_a_step_is_booked_as_the_slice_ends(database
     assert (run.spent.tokens, run.spent.usd) == (3, Decimal("0.01"))
 
 
+async def test_a_call_that_is_a_turn_is_counted_with_its_own_step_and_not_with_one_that_overtook_it(
+    database: Forgetful,
+) -> None:
+    pen = await a_journal(database)
+    pen.usage.begin_own_turn(CallKey(1, "slow", 0))
+    pen.usage.begin_own_turn(CallKey(1, "quick", 0))
+    await pen.append(a_step("quick", key=CallKey(1, "quick", 0)))
+    run, _ = await kept(database, pen)
+    assert (run.spent.turns, pen.spent.turns) == (1, 2)
+    await pen.append(a_step("slow", key=CallKey(1, "slow", 0)))
+    run, _ = await kept(database, pen)
+    assert run.spent.turns == 2
+
+
 async def test_what_a_child_used_is_booked_with_its_step_or_not_at_all(database: Forgetful) -> None:
     """Without the step the child is taken up by the next claim, which counts it then."""
     pen = await a_journal(database)

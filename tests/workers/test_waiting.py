@@ -340,6 +340,7 @@ async def test_a_graph_that_interrupted_itself_is_replayed_with_the_answers_that
     assert again.same, again.detail
 
 
+@pytest.mark.parametrize("durability", ["exit", "sync"])
 async def test_a_rollout_waits_for_nobody(
     collector: Collector, platform: Platform, start_worker: StartWorker, durability: str
 ) -> None:

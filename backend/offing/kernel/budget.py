@@ -63,11 +63,13 @@ class RunBudget:
         if self.usage.begin_turn(number):
             self.controls.turn_begun()
 
-    def begin_own_turn(self) -> StopReason | None:
-        """Begin a turn for one call. Return why there is no room for it; `None` means that it has begun."""
+    def begin_own_turn(self, key: CallKey) -> StopReason | None:
+        """Begin a turn that is one call. Return why there is no room for it; `None` means that it has begun."""
         if reason := self.stop_reason() or exhausted(self.spent, self.limits):
             return reason
-        self.begin_turn(self.spent.turns + 1)
+        self.check_open()
+        self.usage.begin_own_turn(key)
+        self.controls.turn_begun()
         return None
 
     def meter(self, key: CallKey) -> "CallMeter":

@@ -102,7 +102,7 @@ class RoleCaller:
             self._journal.recorded.compare_prompt(role, given, step)
             self._reports.note_author(role, step)
             return reply_from_step(role, step)
-        if self._own_turns and (reason := self._budget.begin_own_turn()):
+        if self._own_turns and (reason := self._budget.begin_own_turn(call.key)):
             return EngineFailure(FailureKind.OUT_OF_BUDGET, "No room for another call.", stop=reason)
         self._journal.check_new(call)
         asked = _Asked(role, given, self._engines.choice(role.name), call, turn, fracture)

@@ -40,6 +40,8 @@ class UsageLedger:
         self._open: dict[CallKey, UsageDelta] = {}
         self._child_turns: dict[CallKey, int] = {}
         """Turns of child runs. Without the step that consumes it, a child is counted by the next claim."""
+        self._own_turns = set[CallKey]()
+        """Calls that are a turn each. Without its step, the next claim makes such a call again and counts it then."""
         self._without_step = set[CallKey]()
         self._open_seconds = 0.0
 
@@ -54,6 +56,12 @@ class UsageLedger:
             return False
         self._spent = replace(self._spent, turns=number)
         return True
+
+    def begin_own_turn(self, key: CallKey) -> None:
+        """Count a call as a turn."""
+        self._spent = replace(self._spent, turns=self._spent.turns + 1)
+        self._own_turns.add(key)
+        self._note(key, UsageDelta())
 
     def add(
         self, key: CallKey, tokens: int, usd: Decimal, released: Decimal = NOTHING, day: date | None = None
@@ -83,7 +91,8 @@ class UsageLedger:
             wanted |= self._open.keys() - self._child_turns.keys()
         self._without_step = set[CallKey]()
         taken = {key: self._open.pop(key) for key in wanted & self._open.keys()}
-        turns = self._spent.turns - sum(turns for key, turns in self._child_turns.items() if key in self._open)
+        later = sum(turns for key, turns in self._child_turns.items() if key in self._open)
+        turns = self._spent.turns - later - len(self._own_turns & self._open.keys())
         return Charge(taken, turns, self._take_seconds())
 
     def give_back(self, charge: Charge) -> None:

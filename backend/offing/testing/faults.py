@@ -64,9 +64,10 @@ def _turned(one: Sequence[Step], other: Sequence[Step]) -> int | None:
     return next(place[0] for place, there in zip(places, others, strict=True) if place != there)
 
 
-def _place(step: Step) -> tuple[int, str, int]:
+def _place(step: Step) -> tuple[int, str, str, int]:
     """What a person writes has no place of its own: it comes with the beginning."""
-    return (step.key.superstep, step.key.path, step.key.ordinal) if step.key else (-2, "", step.seq)
+    key = step.key
+    return (key.superstep, key.path, key.digest, key.ordinal) if key else (-2, "", "", step.seq)
 
 
 def _end(run: Rehearsal, turned: int | None) -> tuple[Any, ...]:
