@@ -19,7 +19,7 @@ from tests.workers.disturbing import Bench, Disturbed, Quiet, When, bench
 
 __all__ = ["bench"]
 
-GRAPHS = ",".join(f"tests.graphs.plain.storing:{name}" for name in ("graph", "blocked", "noting"))
+GRAPHS = ",".join(f"tests.graphs.plain.storing:{name}" for name in ("graph", "blocked", "noting", "tools"))
 
 STEPS = 5
 """That the store leaves of one run of `storing`: reads and puts."""
@@ -178,3 +178,21 @@ async def test_waiting_for_the_store_on_the_event_loop_is_refused(bench: Bench) 
     ended = await row(bench, run)
     assert ended.status is RunStatus.FAILED
     assert "use aget, asearch, aput or adelete" in str(ended.error)
+
+
+async def test_a_tool_that_stores_is_replayed_from_the_record_of_its_own_call(bench: Bench) -> None:
+    run = await begun(bench, "a", "tools")
+    await bench.advance(bench.database, run)
+    again = await replayed(bench.database, LOCAL_TENANT, run, installed(GRAPHS))
+    assert again.same, again.detail
+
+
+async def test_a_tool_that_stores_stores_once_wherever_its_worker_is_killed(bench: Bench) -> None:
+    for at in range(2, await transactions(bench, "tools") + 1):
+        bench.ask("delete from app.store_item")
+        run = await begun(bench, "a", "tools")
+        async with lost(bench, run, at, "after" if at % 2 else "before"):
+            pass
+        assert {n: sorted(keys) for n, keys in (await items(bench)).items()} == {("kept",): ["boat", "tea"]}, at
+        puts = [step for step in await stored_steps(bench, run) if "puts" in step.payload]
+        assert len(puts) == 2, at

@@ -3,6 +3,9 @@
 They are judged by no tool policy; what they gave is untrusted, since the platform knows nothing of where it came from.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +14,14 @@ from offing.core.step import Step, StepDraft, StepKind, shortened
 from offing.core.tool import ToolStatus
 from offing.kernel.call_key import Call, CallKeys
 from offing.kernel.journal import Journal
+from offing.kernel.recorded_calls import key_text
 from offing.kernel.store import Entry
 from offing.kernel.tool_executor import ToolExecutor
 from offing.langchain.tool_calls import Asked, Given
 from offing.telemetry.redaction import redact_value, without_secrets
+
+tool_call: ContextVar[str] = ContextVar("offing_tool_call", default="")
+"""The key of the tool call whose work makes the current call, as text. Empty: the node makes it itself."""
 
 OBSERVATIONS = frozenset({StepKind.TOOL})
 
@@ -48,6 +55,17 @@ class GraphTools:
             self._keys.give_back(begun.call)
         if begun.step is None:
             await self._journal.append(Entry(self._draft(begun.call, asked, given)))
+
+    @contextmanager
+    def within_tool(self, begun: Begun) -> Generator[None]:
+        token = tool_call.set(key_text(begun.call.key))
+        try:
+            yield
+        finally:
+            tool_call.reset(token)
+
+    def skip_tool(self, begun: Begun) -> None:
+        self._journal.recorded.drop_parts(begun.call)
 
     def leave_tool(self, begun: Begun) -> None:
         self._keys.give_back(begun.call)

@@ -18,9 +18,11 @@ from offing.core.provenance import Kind, Label, Origin, Trust
 from offing.core.step import StepDraft, StepKind
 from offing.core.store_item import ItemPut
 from offing.kernel.call_key import Call, CallKeys
+from offing.kernel.graph_tools import tool_call
 from offing.kernel.item_checks import checked
 from offing.kernel.item_index import ItemIndex, query_vectors
 from offing.kernel.journal import RETRY_SECONDS, Journal
+from offing.kernel.recorded_calls import WITHIN
 from offing.kernel.run_items import RunItems, put_from_json
 from offing.kernel.store import Entry, ItemsRecord
 from offing.kernel.tool_executor import ToolExecutor
@@ -99,11 +101,11 @@ class RunItemStore(ItemStore):
 
     async def _read(self, ops: Sequence[Op]) -> Sequence[Any]:
         asked = [_asked(op) for op in ops]
-        call = self._keys.next(STORE, asked)
+        call = self._keys.next(STORE, asked, *_within().values())
         step = self._journal.take(call, NOTES)
         if step is None:
             self._journal.check_new(call)
-            payload = _payload(asked, await self._found(ops))
+            payload = _payload(asked, await self._found(ops)) | _within()
             self._taint(payload)  # before, since other branches read it as soon as it is recorded
             draft = StepDraft(StepKind.NOTE, _title(ops), payload, STORE, key=call.key)
             (step,) = await self._journal.append(Entry(draft))
@@ -133,7 +135,9 @@ class RunItemStore(ItemStore):
         ops = [*(PutOp(put.namespace, put.key, None) for put in gone), *ops]
         await self._items.check_room(sum(op.value is not None for op in ops))
         stored, puts = await self._indexed(ops), [_asked(op) for op in ops]
-        draft = StepDraft(StepKind.NOTE, _title(ops), {"function": STORE, "puts": puts}, STORE, key=call.key)
+        draft = StepDraft(
+            StepKind.NOTE, _title(ops), {"function": STORE, "puts": puts, **_within()}, STORE, key=call.key
+        )
         (step,) = await self._journal.append(Entry(draft, ItemsRecord(stored)))
         await self._items.add(stored, step.at)
 
@@ -143,7 +147,8 @@ class RunItemStore(ItemStore):
         Keys that are drawn at random are others when a node runs again. Then the items of the latest attempt take the
         place of those of the one before, since the graph knows of these keys alone.
         """
-        call = self._keys.next(STORE, [{**put, "key": _lasting(put["key"])} for put in puts])
+        lasting = [{**put, "key": _lasting(put["key"])} for put in puts]
+        call = self._keys.next(STORE, lasting, *_within().values())
         before: list[ItemPut] | None = None
         while step := self._journal.take(call, NOTES):
             stored = map(put_from_json, step.payload["puts"])
@@ -154,6 +159,12 @@ class RunItemStore(ItemStore):
         """Whatever a graph has put there may come from anybody: it is data."""
         if any(payload["content"]["found"]):
             self._executor.expect(STORE, payload, LABEL)
+
+
+def _within() -> dict[str, str]:
+    """The tool call that this one is part of: it is not made again once the tool's result is on record."""
+    key = tool_call.get()
+    return {WITHIN: key} if key else {}
 
 
 def _lasting(key: str) -> str:

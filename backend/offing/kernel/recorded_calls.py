@@ -28,6 +28,21 @@ class Intent:
     args: Mapping[str, Any]
 
 
+WITHIN = "within"
+"""In a step: the call of the graph's own tool that it is part of, as `key_text` has it."""
+
+
+def key_text(key: CallKey) -> str:
+    """Return a call key as text."""
+    return f"{key.superstep}/{key.path}#{key.digest}/{key.ordinal}"
+
+
+def parts_of(steps: Mapping[CallKey, Step], key: CallKey) -> list[CallKey]:
+    """Return the keys of what a tool's call had called itself."""
+    whole = key_text(key)
+    return [one for one, step in steps.items() if step.payload.get(WITHIN) == whole]
+
+
 class RecordedCalls(Protocol):
     """What the journal reads recorded results from."""
 
@@ -77,6 +92,10 @@ class RecordedCalls(Protocol):
         """Return the recorded step of the same role or tool that its node did not ask for again. Each is told once."""
         ...
 
+    def drop_parts(self, call: Call) -> None:
+        """A tool's result is read back: what the tool had called itself is not asked for again."""
+        ...
+
     @property
     def compares(self) -> bool:
         """Whether recorded calls are compared with what the graph does now, beyond their keys."""
@@ -122,6 +141,10 @@ class CallsSinceCheckpoint:
         self._taken_up.set()
         self._taken_up = asyncio.Event()
         return step
+
+    def drop_parts(self, call: Call) -> None:
+        for key in parts_of(self._steps, call.key):
+            del self._steps[key]
 
     def is_declared(self, call: Call) -> bool:
         return call.key in self._declared

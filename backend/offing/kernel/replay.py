@@ -31,7 +31,7 @@ from offing.kernel.execution import Execution, execute
 from offing.kernel.interrupts import asking_of_value
 from offing.kernel.memory_store import MemoryRunStore
 from offing.kernel.opening import OpenRun, RunSetup, open_run
-from offing.kernel.recorded_calls import old_key
+from offing.kernel.recorded_calls import old_key, parts_of
 from offing.kernel.store import Entry, ReportRecord
 from offing.kernel.usage import NOTHING
 from offing.models.engine import RoleRequest
@@ -420,6 +420,12 @@ class _RecordedCalls:
         """What a person was asked and said before a tool was called belongs to that call."""
         begins = f"{key.path}{APPROVAL}"
         for other in [k for k in self._left if k.path.startswith(begins) and k.superstep == key.superstep]:
+            del self._left[other]
+            self._counted.add(other)
+            self.taken += 1
+
+    def drop_parts(self, call: Call) -> None:
+        for other in parts_of(self._left, call.key):
             del self._left[other]
             self._counted.add(other)
             self.taken += 1

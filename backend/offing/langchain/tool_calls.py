@@ -8,7 +8,7 @@ offers one.
 
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -63,6 +63,14 @@ class ToolJournal(Protocol):
 
     async def end_tool(self, begun: Any, asked: Asked, given: Given) -> None:
         """Put on record what came of it. A failure gives the place back, so that another try takes it."""
+        ...
+
+    def within_tool(self, begun: Any) -> AbstractContextManager[None]:
+        """Around the tool's work: what it calls itself is not called again once its result is on record."""
+        ...
+
+    def skip_tool(self, begun: Any) -> None:
+        """What is on record is given in place of the tool's work."""
         ...
 
     def leave_tool(self, begun: Any) -> None:
@@ -166,7 +174,8 @@ class _Call:
         if (known := self._known(begun)) is not _NOTHING:
             return known
         try:
-            result = await work()
+            with self._journal.within_tool(begun):
+                result = await work()
         except BaseException as error:
             await self._failed(begun, error)
             raise
@@ -181,7 +190,8 @@ class _Call:
         if known is not _NOTHING:
             return known
         try:
-            result = work()
+            with self._journal.within_tool(begun):
+                result = work()
         except BaseException as error:
             waited(self._failed(begun, error))
             raise
@@ -198,9 +208,11 @@ class _Call:
         if given is None or not given.kept:
             return _NOTHING
         try:
-            return decoded(given.result, self._state)
+            found = decoded(given.result, self._state)
         except NotKept:
             return _NOTHING
+        self._journal.skip_tool(begun)
+        return found
 
     def _given(self, result: Any) -> Given:
         return given_of(result, self._state, time.monotonic() - self._began)
