@@ -21,7 +21,7 @@ SEQS = {"action", "observation", "said"}
 """Fields of payloads that name another step of the run."""
 
 Key = tuple[int, str, int]
-"""Superstep, path, ordinal."""
+"""Superstep, path, ordinal among calls that ask the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ class StepFacts:
     payload: dict[str, Any]
     title: str = ""
     ok: bool = True
+    digest: str = ""
+    """Of what was asked, which belongs to the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +138,9 @@ def sequence(rows: Rows) -> Iterable[str]:
 
 def keys(rows: Rows) -> Iterable[str]:
     """One step for each place in the graph's execution."""
-    for key, times in Counter(s.key for s in rows.steps if s.key).items():
+    for (key, digest), times in Counter((s.key, s.digest) for s in rows.steps if s.key).items():
         if times > 1:
-            yield f"{key} was recorded {times} times"
+            yield f"{key} {digest} was recorded {times} times"
 
 
 def fences(rows: Rows) -> Iterable[str]:

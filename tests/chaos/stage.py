@@ -186,7 +186,7 @@ RUN = """
 """
 
 STEPS = """
-    select seq, kind, fence, superstep, path, ordinal, turn, tokens, at, payload, title, ok from app.step
+    select seq, kind, fence, superstep, path, ordinal, digest, turn, tokens, at, payload, title, ok from app.step
      where run_id = %s order by seq
 """
 
@@ -239,6 +239,6 @@ def group_facts(ask: Callable[..., list[tuple[Any, ...]]], group: UUID) -> check
 
 
 def _step(row: tuple[Any, ...]) -> checker.StepFacts:
-    seq, kind, fence, superstep, path, ordinal, turn, tokens, at, payload, title, ok = row
+    seq, kind, fence, superstep, path, ordinal, digest, turn, tokens, at, payload, title, ok = row
     key = None if superstep is None else (superstep, path, ordinal)
-    return checker.StepFacts(seq, kind, fence, key, turn, tokens, at, payload, title, ok)
+    return checker.StepFacts(seq, kind, fence, key, turn, tokens, at, payload, title, ok, digest)

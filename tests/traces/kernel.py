@@ -165,7 +165,10 @@ async def _survived(work: Awaitable[None]) -> None:
             raise
 
 
-CHILDREN = "select run_id from app.child_run where parent_id = %s order by superstep, path, ordinal"
+CHILDREN = """
+    select c.run_id from app.child_run c join app.run r on r.id = c.run_id where c.parent_id = %s
+     order by c.superstep, c.path, r.seed
+"""
 
 LEFT = {
     "run": """
@@ -198,7 +201,7 @@ LEFT = {
           from app.citation where run_id = %s order by version, number
     """,
     "intents": """
-        select superstep, path, tool, args, effect from app.intent where run_id = %s order by superstep, path, ordinal
+        select superstep, path, tool, args, effect from app.intent where run_id = %s order by started_at
     """,
     "input_requests": """
         select seq, kind, answer, answerer, answered_by, taken_seq, interrupt_id is not null as interrupts

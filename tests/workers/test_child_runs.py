@@ -51,7 +51,7 @@ async def begun(platform: Platform, question: str, **more: Any) -> RunRow:
 
 
 def children_of(sql: Sql, parent: UUID) -> list[UUID]:
-    query = "select run_id from app.child_run where parent_id = %s order by superstep, path, ordinal"
+    query = "select run_id from app.child_run join app.run r on r.id = run_id where parent_id = %s order by r.seed"
     return [run for (run,) in sql(query, parent)]
 
 

@@ -36,7 +36,10 @@ async def submitted(bench: Bench) -> UUID:
 
 
 def family_of(bench: Bench, parent: UUID) -> list[UUID]:
-    children = bench.ask("select run_id from app.child_run where parent_id = %s order by ordinal", parent)
+    children = bench.ask(
+        "select run_id from app.child_run c join app.run r on r.id = run_id where parent_id = %s order by r.seed",
+        parent,
+    )
     return [parent, *(run for (run,) in children)]
 
 

@@ -56,7 +56,7 @@ STATUS = "select status from run where id = %s"
 KNOWN = "select id from run where id = any(%s)"
 
 LINES = """
-    select seq, kind, title, '{}'::jsonb, label, detail, ok, ms, tokens, turn, at, fence, null, null, null
+    select seq, kind, title, '{}'::jsonb, label, detail, ok, ms, tokens, turn, at, fence, null, null, null, ''
       from step where run_id = %(run)s and seq > %(after)s and (%(kind)s::text is null or kind = %(kind)s)
      order by seq limit %(limit)s
 """
