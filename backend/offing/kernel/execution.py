@@ -4,10 +4,13 @@ A worker, a test and a replay execute graphs by this function alone. Its nodes f
 context or by `offing.sdk.running`. What they stream becomes notes.
 """
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -36,6 +39,8 @@ MAX_NOTE_BYTES = 8_000
 
 NOTES = frozenset({StepKind.NOTE})
 
+STREAM_WRITER = re.compile(rb"stream_writer|StreamWriter")
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
@@ -56,6 +61,27 @@ def compiled(build: Callable[[], Any]) -> Any:
     return build().compile()
 
 
+@cache
+def streams_or_nests(build: Callable[[], Any]) -> bool:
+    """Return whether a graph has graphs within it, or code of its package mentions LangGraph's stream writer.
+
+    Watching what it streams, and where each node begins, costs every superstep of every other graph for nothing.
+    """
+    if any(True for _ in compiled(build).get_subgraphs()):
+        return True
+    package = build.__module__.rpartition(".")[0] or build.__module__
+    files = {getattr(module, "__file__", None) for name, module in tuple(sys.modules.items()) if _is_in(name, package)}
+    return any(STREAM_WRITER.search(Path(file).read_bytes()) for file in files if file and Path(file).is_file())
+
+
+def _is_in(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def _is_watched(graph: Graph) -> bool:
+    return graph.plain is not None or streams_or_nests(graph.build)
+
+
 async def execute(
     graph: Graph, run: OpenRun, checkpointer: Any, given: Any, *, thread: str, read_values: bool = False, **how: Any
 ) -> Execution:
@@ -67,7 +93,8 @@ async def execute(
     runnable = compiled(graph.build).copy({"checkpointer": checkpointer, "store": run.items})
     config, raised, notes = _config(graph, run, thread), list[Interrupt](), _Notes(run)
     stop, detail = None, ""
-    streams = {"stream_mode": ["updates", "custom"], "subgraphs": True}
+    modes = ["updates", "custom"] if _is_watched(graph) else ["updates"]
+    streams = {"stream_mode": modes, "subgraphs": True}
     around = graph.plain.around() if graph.plain else nullcontext()
     try:
         with carrying(run.context) as stopped_by, around:
@@ -98,7 +125,10 @@ def _context(graph: Graph, run: OpenRun) -> Any:
 
 def _config(graph: Graph, run: OpenRun, thread: str) -> dict[str, Any]:
     spans = run.parts.spans.nodes
-    config = {"configurable": {"thread_id": thread}, "callbacks": [run.paths, *([spans] if spans else [])]}
+    config = {
+        "configurable": {"thread_id": thread},
+        "callbacks": [*([run.paths] if _is_watched(graph) else []), *([spans] if spans else [])],
+    }
     if graph.plain is None:
         return {**config, "recursion_limit": MAX_SUPERSTEPS}
     return {**config, "max_concurrency": MAX_CONCURRENCY}
