@@ -63,7 +63,7 @@ TOOLS = """
 FAMILY = """
     select r.id, r.question, r.graph, r.status, r.stop_reason, r.waiting_for, r.turns, r.created_at, r.ended_at
       from child_run c join run r on r.id = c.run_id where c.parent_id = %s
-     order by c.superstep, c.path, r.created_at, r.seed, r.id
+     order by c.superstep, c.path, c.ordinal, r.created_at, r.seed, r.id
 """
 
 FORSAKEN = "select run, tenant from app.sweep_child_runs(%s)"
