@@ -113,10 +113,8 @@ def open_run(
         "monotonic": monotonic,
     }
     roles = RoleCaller(keys, journal, budget, segments, reports, engines, spans, sink, **own)
-    children, thread = (
-        ChildRunClient(keys, journal, tools, cache, store),
-        ThreadSearch(keys, journal, tools, cache, store),
-    )
+    children = ChildRunClient(keys, journal, tools, cache, store)
+    thread = ThreadSearch(keys, journal, tools, cache, store)
     flushes = not graph.turn_key
     parts = RunParts(
         keys, journal, cache, budget, roles, tools, reports, people, children, thread, spans, sink, monotonic, flushes

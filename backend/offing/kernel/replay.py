@@ -1,7 +1,8 @@
-"""Execute a run again from its record, without a model, a tool or a write: every call is answered with its record.
+"""Execute a run again from its record, without a model or a write: every call on record is answered with its record.
 
 A replay proves that the record determines the run: the graph must ask for the same things, and end in the same state
-and with the same report. It is the kernel over a recording: `RecordedRun` is the store, and `Recording` the calls.
+and with the same report. It is the kernel over a recording. A graph's own functions run again, and so does a tool of
+its own whose result is not on record.
 """
 
 import time
