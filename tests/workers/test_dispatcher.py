@@ -117,6 +117,22 @@ async def test_a_slot_that_becomes_free_is_filled_without_a_notification() -> No
         assert (queue.interactive, queue.rollouts) == (0, 1)
 
 
+async def test_a_slot_that_becomes_free_during_a_claim_is_filled_without_a_notification() -> None:
+    queue = Queue(rollouts=2)
+    async with dispatching(queue, total=4, reserved=1) as dispatcher:
+        dispatcher.check_queue()
+        await settle()
+        queue.rollouts = 3
+        queue.answering.clear()
+        dispatcher.check_queue()
+        await settle()
+        queue.go_on.release()
+        await settle()
+        queue.answering.set()
+        await settle()
+        assert (dispatcher.slots.rollouts, queue.rollouts) == (3, 1)
+
+
 async def test_nothing_is_asked_for_after_a_slice_when_the_queue_was_empty() -> None:
     queue = Queue(interactive=1)
     async with dispatching(queue) as dispatcher:

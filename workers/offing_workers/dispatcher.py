@@ -121,12 +121,15 @@ class Dispatcher:
         async with self._claiming:
             while self.slots.free and not self._stopped:
                 room = min(self.slots.free, RUNS_AT_A_TIME)
-                found = await self._claim_next(room, min(room, self.slots.free_for_rollouts), also)
+                rollout_room = min(room, self.slots.free_for_rollouts)
+                found = await self._claim_next(room, rollout_room, also)
                 for run in found:
                     self._begin(run)
                 claimed = {run.claim.fence.run for run in found}
                 also[:] = [run for run in also if run not in claimed]
-                if len(found) < room:
+                no_more_rollouts = sum(run.rollout for run in found) < rollout_room
+                # A slot that was given back meanwhile asked for no check, since nobody knew yet that there was no room.
+                if len(found) < room and (no_more_rollouts or not self.slots.free_for_rollouts):
                     break
 
     def _begin(self, run: NextRun) -> None:

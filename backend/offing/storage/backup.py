@@ -3,6 +3,7 @@
 Runs as the owner of the tables, who sees the rows of every tenant through a policy of its own. Knows no file.
 """
 
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,8 +34,10 @@ POLICIES = """
 
 CONNECTED = """
     select count(*) from pg_stat_activity
-     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+     where datname = current_database() and pid <> pg_backend_pid()
+       and usesysid is not null and coalesce(backend_type, 'client backend') = 'client backend'
 """
+"""An owner without special rights sees no `backend_type` of other roles' connections. Autovacuum has no role."""
 
 RELEASE = (
     "update app.run set lease_until = null where status = 'running'",
@@ -185,11 +188,18 @@ def find_contents(owner_url: str) -> str | None:
     return None
 
 
-def others_connected(owner_url: str) -> int:
-    """Return how many other connections the database has."""
+def others_connected(owner_url: str, patience: float = 5) -> int:
+    """Return how many other connections the database still has after `patience` seconds, or 0 as soon as it has none.
+
+    A server lists a connection for a moment after its client has closed it, one of this process included.
+    """
+    deadline = time.monotonic() + patience
     with psycopg.connect(owner_url, autocommit=True) as connection:
-        row = connection.execute(CONNECTED).fetchone()
-        return int(row[0]) if row else 0
+        while True:
+            row = connection.execute(CONNECTED).fetchone()
+            if row is None or not row[0] or time.monotonic() > deadline:
+                return int(row[0]) if row else 0
+            time.sleep(0.05)
 
 
 def clear(owner_url: str) -> None:
