@@ -32,6 +32,9 @@ from offing_workers.run_store import PostgresRunStore, Wakes
 from offing_workers.saver import FencedSaver
 from offing_workers.showing import RunSink, Viewers
 
+SEED_BITS = 2**31 - 1
+"""Those of a run's id that its fork's seed is made of."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimedEpoch:
@@ -134,8 +137,14 @@ async def _setup(
         used={} if fresh else await child_runs.tools(connection, row.id, "used"),
         received=await _received(connection, row, fresh=fresh),
         excerpts=await prompt_library.advice(connection, row),
-        items=() if row.kind == "rollout" else epoch.items,
+        call_seed=_call_seed(row),
+        items=() if row.keeps_own_items else epoch.items,
     )
+
+
+def _call_seed(row: RunRow) -> int:
+    """What a run's answers are sampled with. A fork's own differ from its origin's, as those of any other run may."""
+    return row.seed if row.forked_at is None else row.seed ^ (row.id.int & SEED_BITS)
 
 
 async def _recorded(connection: Connection, run: UUID, after: int) -> CallsSinceCheckpoint:

@@ -245,7 +245,7 @@ class PostgresRunStore:
 
     async def _put_items(self, connection: Connection, puts: Sequence[ItemPut]) -> None:
         """A rollout's are on its record alone, of which its own store is made."""
-        if self._row.kind != "rollout":
+        if not self._row.keeps_own_items:
             await store_items.put(connection, self._fence.tenant, puts, self._fence.run)
 
     async def _found(self, drafts: Sequence[Any], after: int) -> list[Step] | None:

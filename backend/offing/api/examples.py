@@ -50,6 +50,8 @@ RUN_OUT: Example = {
     "ended_at": None,
     "title": None,
     "questions": 0,
+    "forked_from": None,
+    "forked_at": None,
 }
 
 THREAD_OUT: Example = {"id": THREAD, "title": QUESTION, "created_at": AT, "runs": [RUN_OUT]}
@@ -279,6 +281,7 @@ EXAMPLES: dict[str, Example] = {
     "StepDetail": STEP | {"payload": {"tool": "search_library", "args": {"query": "connection pooling"}}},
     "StepPage": {"items": [STEP], "next": None},
     "WholeStepPage": {"items": [STEP | {"payload": {"tool": "search_library"}}], "next": None},
+    "ForkIn": {"at": 7, "budget": BUDGET, "engines": {"planner": EXTRACTIVE}, "message": "Look at the newer release."},
     "CancelIn": {"mode": "write"},
     "FileList": {"items": [FILE]},
     "FileOut": FILE,

@@ -111,6 +111,10 @@ class RunOut(Wire):
     ended_at: datetime | None
     title: str | None = Field(default=None, description="Title of its latest report.")
     questions: int = Field(default=0, description="That wait for a person.")
+    forked_from: UUID | None = Field(default=None, description="The run that it is a fork of.")
+    forked_at: int | None = Field(
+        default=None, description="Of a fork: its last step that was made in the other run. `spent` counts those, too."
+    )
 
 
 class FileOut(Wire):
@@ -177,6 +181,23 @@ class StepPage(Page):
 
 class WholeStepPage(Page):
     items: list[StepDetail]
+
+
+class ForkIn(Wire):
+    """Where to fork a run, and what the fork has in place of what that run has."""
+
+    at: int | None = Field(
+        default=None, ge=1, description="The last step that is kept. null: the last one before the run's end."
+    )
+    budget: BudgetIn | None = Field(
+        default=None, description="What the kept steps have used counts with it. null: that of the run."
+    )
+    engines: dict[str, EngineChoice] = Field(
+        default={}, description="Engine by role from then on; roles left out keep theirs."
+    )
+    message: str = Field(
+        default="", max_length=4000, description="What the fork is told as a person's message. Empty: nothing."
+    )
 
 
 class CancelIn(Wire):

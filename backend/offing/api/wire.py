@@ -64,6 +64,8 @@ def run_out(run: RunRow, title: str | None = None, questions: int = 0) -> RunOut
         ended_at=run.ended_at,
         title=title,
         questions=questions,
+        forked_from=run.forked_from,
+        forked_at=run.forked_at,
     )
 
 

@@ -73,6 +73,8 @@ class RunSetup:
     items: ItemSource | Sequence[ItemPut] = ()
     """What its graph finds in LangGraph's store: the items that the run shares with others, or those that it alone
     begins with."""
+    call_seed: int | None = None
+    """What answers are sampled with. `None` means the run's own seed."""
     paths: CallPathTracker = field(default_factory=CallPathTracker)
 
 
@@ -107,7 +109,7 @@ def open_run(
     segments, spans = SegmentTracker(store, fresh=fresh), CallSpans()
     reports = ReportWriter(journal, cache, segments, store, graph.roles, fresh=fresh)
     own: dict[str, Any] = {
-        "seed": setup.run.seed,
+        "seed": setup.run.seed if setup.call_seed is None else setup.call_seed,
         "own_turns": graph.plain is not None,
         "excerpts": setup.excerpts,
         "monotonic": monotonic,

@@ -96,7 +96,7 @@ async def submit(
     digest = _digest(request)
     async with database.transaction(tenant) as connection:
         if request.idempotency_key and (earlier := await runs.submitted_before(connection, request.idempotency_key)):
-            return _same(earlier, digest)
+            return check_same(earlier, digest)
         if request.thread is not None:
             request = await _as_before(connection, request, request.thread)
         new = _new_run(request, graph, engines, digest, servers or Catalogue())
@@ -294,7 +294,8 @@ def _digest(request: RunRequest) -> str:
     return hashlib.sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _same(earlier: tuple[RunRow, str], digest: str) -> Submitted:
+def check_same(earlier: tuple[RunRow, str], digest: str) -> Submitted:
+    """The run that a key made earlier. Raises Conflict if that was for another request."""
     run, its_digest = earlier
     if its_digest != digest:
         raise Conflict(

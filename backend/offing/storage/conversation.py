@@ -5,7 +5,9 @@ from uuid import UUID
 from offing.storage.pool import Connection
 
 EARLIER = """
-    select id, question from run where thread_id = %s and id <> %s and status = 'done'
+    select id, question
+      from app.thread_line(%s) as line join run on run.thread_id = line.thread_id and run.created_at < line.before
+     where id <> %s and status = 'done'
      order by created_at desc, id desc limit %s
 """
 
@@ -13,8 +15,10 @@ NOTES = """
     select key, text, run_id from (
       select distinct on (s.payload->>'remember') s.payload->>'remember' as key, s.payload->>'text' as text, s.run_id,
              r.created_at
-        from step s join run r on r.id = s.run_id
-       where r.thread_id = %s and r.id <> %s and s.kind = 'note' and jsonb_exists(s.payload, 'remember')
+        from app.thread_line(%s) as line
+             join run r on r.thread_id = line.thread_id and r.created_at < line.before
+             join step s on s.run_id = r.id
+       where r.id <> %s and s.kind = 'note' and jsonb_exists(s.payload, 'remember')
        order by s.payload->>'remember', r.created_at desc, s.seq desc) as latest
      order by created_at desc, key limit %s
 """

@@ -38,7 +38,7 @@ ORPHANS = """
 """Texts that no source holds, or held."""
 
 RUNS_TOUCHED = """
-    with read as (
+    with recursive read as (
       select distinct run_id from step
        where tenant_id = %(tenant)s and kind in ('tool', 'report') and payload::text ~ %(ids)s
       union select run_id from citation where tenant_id = %(tenant)s and artefact_id = any(%(artefacts)s)),
@@ -46,14 +46,18 @@ RUNS_TOUCHED = """
       select distinct run_id from step where tenant_id = %(tenant)s and kind = 'note' and label = 'store'),
     told as (
       select run_id from read union
-      select run_id from remembering where exists (select from remembering join read using (run_id)))
+      select run_id from remembering where exists (select from remembering join read using (run_id))),
+    threads(thread_id) as (
+      select thread_id from run where id in (select run_id from told) union
+      select fork.thread_id from threads t join run origin on origin.thread_id = t.thread_id
+             join run fork on fork.tenant_id = origin.tenant_id and fork.forked_from = origin.id)
     select r.id, r.status, r.id in (select run_id from read) as read_it from run r
      where r.tenant_id = %(tenant)s
-       and (r.thread_id in (select thread_id from run where id in (select run_id from told))
+       and (r.thread_id in (select thread_id from threads)
             or r.id in (select parent_id from child_run where run_id in (select run_id from read)))
 """
-"""Runs that retrieved one of the texts, and the others of their threads and who started them, which may have been told
-of it. Where one of them used LangGraph's store, so may all have been that used it, too."""
+"""Runs that retrieved one of the texts, and the others of their threads, forks of those, and who started them: they may
+have been told of it. Where one of them used LangGraph's store, so may all have been that used it, too."""
 
 QUOTES = "select distinct quote from citation where tenant_id = %s and artefact_id = any(%s)"
 

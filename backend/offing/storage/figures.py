@@ -11,13 +11,16 @@ RUNS = """
 
 STEPS = """
     select kind, label, count(*), (coalesce(sum(ms), 0) / 1000.0)::float8, count(ms), count(*) filter (where not ok)
-      from step group by 1, 2 order by 1, 2
+      from step where not exists (select from run where id = step.run_id and step.seq <= forked_at)
+     group by 1, 2 order by 1, 2
 """
+"""What a fork copied counts once: with the run that it was made in."""
 
 CALLS = """
     select role, engine, model, sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint, sum(usd)::float8,
            sum(jsonb_array_length(failed_attempts))::bigint
-      from turn group by 1, 2, 3 order by 1, 2, 3
+      from turn where not exists (select from run where id = turn.run_id and turn.seq <= forked_at)
+     group by 1, 2, 3 order by 1, 2, 3
 """
 
 

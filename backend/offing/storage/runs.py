@@ -23,7 +23,8 @@ from offing.storage.pool import Connection, Database
 COLUMNS = """
     id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget, scope, seed, status,
     stop_reason, error, waiting_for, fence, cancel_mode, pause_requested, deadline_at, turns, tokens, usd, work_seconds,
-    next_seq, created_at, started_at, ended_at, traceparent, kind, durability, waiting_since
+    next_seq, created_at, started_at, ended_at, traceparent, kind, durability, waiting_since, forked_from, forked_at,
+    forked_kind
 """
 
 INSERT_THREAD = "insert into thread (id, tenant_id, title) values (%s, %s, %s)"
@@ -124,9 +125,11 @@ WANT_PAUSE = "update run set pause_requested = %s where id = %s"
 
 EARLIER_ANSWERS = """
     select run.question, coalesce(report.body->'answer'->>'text', report.body->>'title')
-      from run join lateral (select body from report where report.run_id = run.id order by version desc limit 1)
-        as report on true
-     where run.thread_id = %s and run.id <> %s and run.status = 'done'
+      from app.thread_line(%s) as line
+           join run on run.thread_id = line.thread_id and run.created_at < line.before
+           join lateral (select body from report where report.run_id = run.id order by version desc limit 1)
+             as report on true
+     where run.id <> %s and run.status = 'done'
      order by run.created_at desc limit %s
 """
 
@@ -166,10 +169,21 @@ class RunRow:
     """sync, or exit: nothing is written before the slice ends, and a lost slice is done again."""
     waiting_since: datetime | None
     """When its present wait, or while it runs its last one, began. None: it has ended."""
+    forked_from: UUID | None = None
+    """The run that it is a fork of. None: it is no fork, or that run is gone."""
+    forked_at: int | None = None
+    """Its last step that was copied from that run. None: it is no fork."""
+    forked_kind: str | None = None
+    """What the first of its origins was: ask, rollout or child. None: it is no fork."""
 
     @property
     def terminal(self) -> bool:
         return self.status in TERMINAL
+
+    @property
+    def keeps_own_items(self) -> bool:
+        """Whether its graph has LangGraph's store to itself, as a rollout has and a fork of one."""
+        return "rollout" in (self.kind, self.forked_kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,7 +443,7 @@ def run_of(row: Sequence[Any] | None) -> RunRow:
     assert row is not None
     (id_, thread, graph, version, question, engines, policy, policy_sha256, budget, scope, seed, status) = row[:12]
     (stop, error, waiting, fence, cancel, pause, deadline, turns, tokens, usd, seconds) = row[12:23]
-    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since) = row[23:31]
+    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since, *forked) = row[23:]
     return RunRow(
         id_,
         thread,
@@ -459,6 +473,7 @@ def run_of(row: Sequence[Any] | None) -> RunRow:
         kind,
         durability,
         waiting_since,
+        *forked,
     )
 
 
@@ -467,9 +482,13 @@ def budget_of(stored: Mapping[str, Any]) -> Budget:
     return Budget(stored["turns"], stored.get("tokens"), None if usd is None else Decimal(usd), stored.get("seconds"))
 
 
-def _stored(new: NewRun) -> dict[str, Any]:
-    budget = new.budget
+def budget_json(budget: Budget) -> dict[str, Any]:
+    """As `budget_of` reads it."""
     usd = None if budget.usd is None else str(budget.usd)
+    return {"turns": budget.turns, "tokens": budget.tokens, "usd": usd, "seconds": budget.seconds}
+
+
+def _stored(new: NewRun) -> dict[str, Any]:
     return {
         "id": new.id,
         "thread": new.thread,
@@ -480,7 +499,7 @@ def _stored(new: NewRun) -> dict[str, Any]:
         "policy": _jsonb(new.policy),
         "policy_sha256": new.policy_sha256,
         "policy_given": None if new.policy_given is None else _jsonb(new.policy_given),
-        "budget": _jsonb({"turns": budget.turns, "tokens": budget.tokens, "usd": usd, "seconds": budget.seconds}),
+        "budget": _jsonb(budget_json(new.budget)),
         "scope": _jsonb(new.scope),
         "seed": new.seed,
         "deadline": new.deadline,

@@ -94,13 +94,17 @@ SCORES = """
 """The latest opinion of each scorer."""
 
 COSTS = """
-    select r.id, r.turns, spoken.prompt, spoken.completion, r.usd::float8, r.work_seconds,
-           (select count(*) from step where step.run_id = r.id and step.kind = 'tool')
+    select r.id, r.turns - coalesce((r.forked_spent->>'turns')::integer, 0), spoken.prompt, spoken.completion,
+           (r.usd - coalesce((r.forked_spent->>'usd')::numeric, 0))::float8,
+           r.work_seconds - coalesce((r.forked_spent->>'seconds')::float8, 0),
+           (select count(*) from step
+             where step.run_id = r.id and step.kind = 'tool' and step.seq > coalesce(r.forked_at, 0))
       from run r,
            lateral (select coalesce(sum(prompt_tokens), 0) as prompt, coalesce(sum(completion_tokens), 0) as completion
-                      from turn where turn.run_id = r.id) as spoken
+                      from turn where turn.run_id = r.id and turn.seq > coalesce(r.forked_at, 0)) as spoken
      where r.id = any(%b)
 """
+"""What a fork copied counts with the run that it was made in."""
 
 REFERENCES = "select task_id, answers, evidence from task_reference where task_id = any(%s)"
 
@@ -129,8 +133,10 @@ POLICY_PLACES = "select name || '@' || version, uri from policy_version where na
 
 EARLIER = """
     select earlier.question, coalesce(report.body->'answer'->>'text', report.body->>'title')
-      from run join run earlier
-             on earlier.thread_id = run.thread_id and earlier.status = 'done' and earlier.created_at < run.created_at
+      from run cross join app.thread_line(run.thread_id) as line
+           join run earlier
+             on earlier.thread_id = line.thread_id and earlier.status = 'done'
+                and earlier.created_at < least(run.created_at, line.before)
            join lateral (select body from report where report.run_id = earlier.id order by version desc limit 1)
              as report on true
      where run.id = %s order by earlier.created_at desc limit 5

@@ -11,10 +11,22 @@ from offing.api.auth import Caller, Known
 from offing.api.parts import Held, Parts
 from offing.api.routes.responses import ENDED, NO_RUN, TOO_LARGE, TOO_MANY_STREAMS, problems
 from offing.api.routing import StrictRoute
-from offing.api.schemas import CancelIn, MessageIn, RunDetail, RunIn, RunOut, RunPage, ScopeIn, StepOut
+from offing.api.schemas import (
+    BudgetIn,
+    CancelIn,
+    ForkIn,
+    MessageIn,
+    RunDetail,
+    RunIn,
+    RunOut,
+    RunPage,
+    ScopeIn,
+    StepOut,
+)
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, RunStatus
-from offing.services import runs, views
+from offing.services import forks, runs, views
+from offing.services.forks import ForkRequest
 from offing.services.runs import RunRequest
 from offing.storage.views import RunFilter
 from offing.telemetry.tracing import traceparent
@@ -101,6 +113,30 @@ async def cancel_run(caller: Known, held: Held, run_id: UUID, wanted: CancelIn |
     return wire.run_out(await runs.cancel(held.database, held.hints, caller.tenant, run_id, mode))
 
 
+@router.post(
+    "/{run_id}/fork",
+    status_code=201,
+    responses={200: {"model": RunOut, "description": "An earlier request with this key made this run."}}
+    | NO_RUN
+    | TOO_LARGE
+    | problems(_409="The key made another run, or the run's version of its graph is not here."),
+)
+async def fork_run(
+    caller: Known,
+    held: Held,
+    run_id: UUID,
+    response: Response,
+    wanted: ForkIn | None = None,
+    idempotency_key: IdempotencyKey = None,
+) -> RunOut:
+    """Go on from a recorded step of a run, in a run of its own: what is on record up to there is not done again."""
+    request = _fork_request(run_id, wanted or ForkIn(), idempotency_key)
+    made = await forks.fork(held.database, held.hints, caller.tenant, request, graphs=held.graphs, servers=held.servers)
+    response.status_code = 201 if made.new else 200
+    response.headers["Location"] = f"/api/v1/runs/{made.run.id}"
+    return wire.run_out(made.run)
+
+
 @router.post("/{run_id}/pause", responses=NO_RUN | ENDED)
 async def pause_run(caller: Known, held: Held, run_id: UUID) -> RunOut:
     """Hold a run at its next step boundary."""
@@ -124,14 +160,29 @@ async def _detail(held: Parts, caller: Caller, run_id: UUID) -> RunDetail:
     return wire.detail_out(await views.run_detail(held.database, held.live, caller.tenant, run_id, lease))
 
 
-def _request(held: Parts, wanted: RunIn, idempotency_key: str | None) -> RunRequest:
-    limits = wanted.budget
+def _budget(limits: BudgetIn) -> Budget:
     usd = None if limits.usd is None else Decimal(str(limits.usd))
+    return Budget(limits.turns, limits.tokens, usd, limits.seconds)
+
+
+def _fork_request(run: UUID, wanted: ForkIn, idempotency_key: str | None) -> ForkRequest:
+    return ForkRequest(
+        run=run,
+        at=wanted.at,
+        budget=wanted.budget and _budget(wanted.budget),
+        engines=wanted.engines,
+        message=wanted.message,
+        idempotency_key=idempotency_key,
+        traceparent=traceparent(),
+    )
+
+
+def _request(held: Parts, wanted: RunIn, idempotency_key: str | None) -> RunRequest:
     return RunRequest(
         question=wanted.question,
         graph=wanted.graph,
         thread=wanted.thread_id,
-        budget=Budget(limits.turns, limits.tokens, usd, limits.seconds),
+        budget=_budget(wanted.budget),
         engines=set_by_operator(held, wanted.graph) | wanted.engines,
         scope=_scope(wanted.scope),
         deadline=wanted.deadline,

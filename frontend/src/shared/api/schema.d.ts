@@ -790,6 +790,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fork Run
+         * @description Go on from a recorded step of a run, in a run of its own: what is on record up to there is not done again.
+         */
+        post: operations["fork_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/messages": {
         parameters: {
             query?: never;
@@ -2255,6 +2275,54 @@ export interface components {
              * @description Of its bytes, in hex; what it is fetched by.
              */
             sha256: string;
+        };
+        /**
+         * ForkIn
+         * @description Where to fork a run, and what the fork has in place of what that run has.
+         * @example {
+         *       "at": 7,
+         *       "budget": {
+         *         "seconds": 600,
+         *         "tokens": 200000,
+         *         "turns": 12,
+         *         "usd": 0.5
+         *       },
+         *       "engines": {
+         *         "planner": {
+         *           "api_base": "",
+         *           "engine": "extractive",
+         *           "max_tokens": 2048,
+         *           "model": "",
+         *           "options": {},
+         *           "temperature": null,
+         *           "timeout_seconds": 120
+         *         }
+         *       },
+         *       "message": "Look at the newer release."
+         *     }
+         */
+        ForkIn: {
+            /**
+             * At
+             * @description The last step that is kept. null: the last one before the run's end.
+             */
+            at?: number | null;
+            /** @description What the kept steps have used counts with it. null: that of the run. */
+            budget?: components["schemas"]["BudgetIn"] | null;
+            /**
+             * Engines
+             * @description Engine by role from then on; roles left out keep theirs.
+             * @default {}
+             */
+            engines: {
+                [key: string]: components["schemas"]["EngineChoice"];
+            };
+            /**
+             * Message
+             * @description What the fork is told as a person's message. Empty: nothing.
+             * @default
+             */
+            message: string;
         };
         /**
          * GateIn
@@ -4100,6 +4168,8 @@ export interface components {
          *         }
          *       },
          *       "error": null,
+         *       "forked_at": null,
+         *       "forked_from": null,
          *       "graph": "agentflow",
          *       "graph_version": "3f1c",
          *       "id": "01980000-0000-7000-8000-00000000000a",
@@ -4153,6 +4223,16 @@ export interface components {
             };
             /** Error */
             error: string | null;
+            /**
+             * Forked At
+             * @description Of a fork: its last step that was made in the other run. `spent` counts those, too.
+             */
+            forked_at?: number | null;
+            /**
+             * Forked From
+             * @description The run that it is a fork of.
+             */
+            forked_from?: string | null;
             /** Graph */
             graph: string;
             /** Graph Version */
@@ -4304,6 +4384,8 @@ export interface components {
          *         }
          *       },
          *       "error": null,
+         *       "forked_at": null,
+         *       "forked_from": null,
          *       "graph": "agentflow",
          *       "graph_version": "3f1c",
          *       "id": "01980000-0000-7000-8000-00000000000a",
@@ -4351,6 +4433,16 @@ export interface components {
             };
             /** Error */
             error: string | null;
+            /**
+             * Forked At
+             * @description Of a fork: its last step that was made in the other run. `spent` counts those, too.
+             */
+            forked_at?: number | null;
+            /**
+             * Forked From
+             * @description The run that it is a fork of.
+             */
+            forked_from?: string | null;
             /** Graph */
             graph: string;
             /** Graph Version */
@@ -4424,6 +4516,8 @@ export interface components {
          *             }
          *           },
          *           "error": null,
+         *           "forked_at": null,
+         *           "forked_from": null,
          *           "graph": "agentflow",
          *           "graph_version": "3f1c",
          *           "id": "01980000-0000-7000-8000-00000000000a",
@@ -5192,6 +5286,8 @@ export interface components {
          *             }
          *           },
          *           "error": null,
+         *           "forked_at": null,
+         *           "forked_from": null,
          *           "graph": "agentflow",
          *           "graph_version": "3f1c",
          *           "id": "01980000-0000-7000-8000-00000000000a",
@@ -5271,6 +5367,8 @@ export interface components {
          *                 }
          *               },
          *               "error": null,
+         *               "forked_at": null,
+         *               "forked_from": null,
          *               "graph": "agentflow",
          *               "graph_version": "3f1c",
          *               "id": "01980000-0000-7000-8000-00000000000a",
@@ -9212,6 +9310,118 @@ export interface operations {
             };
             /** @description There is no such run, or its code wrote no such file. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request cannot be used; `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy; try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fork_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a repeat harmless. */
+                "idempotency-key"?: string | null;
+                /** @description Needed on writes with the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ForkIn"] | null;
+            };
+        };
+        responses: {
+            /** @description An earlier request with this key made this run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            /** @description No usable key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A write of another origin, or without CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key made another run, or the run's version of its graph is not here. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than allowed. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,0 +1,119 @@
+"""Forking a run over HTTP: what is kept, what is the fork's own, and what is refused."""
+
+from uuid import UUID, uuid4
+
+from offing.core.step import CallKey, StepDraft, StepKind
+from offing.core.usage import UsageDelta
+from offing.storage import runs
+from tests.api.conftest import Api
+
+KEYED = StepDraft(StepKind.NOTE, "looked", {"role": "speaker"}, tokens=7, turn=1, ms=20, key=CallKey(1, "look", 0))
+
+
+async def recorded(api: Api) -> UUID:
+    """A run with four steps that has ended."""
+    made = (await api.http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})).json()
+    fence = await api.hands.claim(UUID(made["id"]))
+    await api.hands.append(fence, KEYED, spent=UsageDelta(turns=1, tokens=7, seconds=9))
+    await api.hands.notes(fence, ["said"])
+    await api.hands.append(fence, StepDraft(StepKind.NOTE, "late"), spent=UsageDelta(turns=2, tokens=5))
+    await api.hands.end(fence)
+    return UUID(made["id"])
+
+
+async def test_a_fork_has_the_steps_up_to_the_one_that_is_named_and_says_where_it_is_from(api: Api) -> None:
+    origin = await recorded(api)
+    response = await api.http.post(f"/api/v1/runs/{origin}/fork", json={"at": 2})
+    assert response.status_code == 201, response.text
+    made = response.json()
+    assert response.headers["location"] == f"/api/v1/runs/{made['id']}"
+    assert (made["forked_from"], made["forked_at"], made["status"]) == (str(origin), 2, "queued")
+    assert (made["spent"]["turns"], made["spent"]["tokens"], made["spent"]["seconds"]) == (1, 7, 0.02)
+    steps = (await api.http.get(f"/api/v1/runs/{made['id']}/steps")).json()["items"]
+    assert [(s["seq"], s["kind"], s["title"]) for s in steps] == [
+        (1, "queued", "Why is the sea salt?"),
+        (2, "note", "looked"),
+        (3, "resumed", "Forked from step 2 of another run"),
+    ]
+    first = (await api.http.get(f"/api/v1/runs/{origin}")).json()
+    assert made["thread_id"] != first["thread_id"]
+    assert (first["status"], first["forked_from"], first["forked_at"]) == ("done", None, None)
+
+
+async def test_a_fork_that_names_no_step_goes_on_before_the_end(api: Api) -> None:
+    made = (await api.http.post(f"/api/v1/runs/{await recorded(api)}/fork")).json()
+    assert (made["forked_at"], made["spent"]["turns"], made["spent"]["tokens"]) == (4, 2, 12)
+
+
+async def test_a_fork_may_have_another_budget_other_engines_and_a_message(api: Api) -> None:
+    engine = {"engine": "scripted", "options": {"answers": [{"word": "hi"}]}}
+    body = {"budget": {"turns": 99}, "engines": {"speaker": engine}, "message": "Look at rivers."}
+    made = (await api.http.post(f"/api/v1/runs/{await recorded(api)}/fork", json=body)).json()
+    assert (made["budget"]["turns"], made["engines"]["speaker"]["engine"]) == (99, "scripted")
+    steps = (await api.http.get(f"/api/v1/runs/{made['id']}/steps")).json()["items"]
+    assert [(s["kind"], s["title"]) for s in steps[-1:]] == [("human", "Look at rivers.")]
+
+
+async def test_what_cannot_be_forked_is_named_with_the_remedy(api: Api) -> None:
+    origin = await recorded(api)
+    cases: list[tuple[dict[str, object], str]] = [
+        ({"at": 6}, "at"),
+        ({"at": 5}, "at"),
+        ({"at": 0}, "at"),
+        ({"at": 2, "engines": {"cook": {}}}, "engines.cook"),
+        ({"at": 2, "engines": {"speaker": {"engine": "none"}}}, "engines.speaker.engine"),
+        ({"step": 2}, "step"),
+    ]
+    for body, field in cases:
+        response = await api.http.post(f"/api/v1/runs/{origin}/fork", json=body)
+        assert response.status_code == 422, body
+        problem = response.json()
+        assert problem["field"] == field, problem
+        assert problem["remedy"], problem
+    problem = (await api.http.post(f"/api/v1/runs/{origin}/fork", json={"at": 5})).json()
+    assert problem["remedy"] == "Name a step from 1 to 4, the last one before its end."
+
+
+async def test_nobody_forks_the_run_of_another(api: Api) -> None:
+    origin = await recorded(api)
+    assert (await api.other.post(f"/api/v1/runs/{origin}/fork")).status_code == 404
+    assert (await api.http.post(f"/api/v1/runs/{uuid4()}/fork")).status_code == 404
+
+
+async def test_a_run_whose_version_of_its_graph_is_gone_cannot_be_forked(api: Api) -> None:
+    origin = await recorded(api)
+    async with api.database.transaction(api.tenant) as connection:
+        await connection.execute("update run set graph_version = 'gone' where id = %s", (origin,))
+    response = await api.http.post(f"/api/v1/runs/{origin}/fork")
+    assert response.status_code == 409
+    assert "quiet gone" in response.json()["detail"]
+    assert response.json()["remedy"]
+
+
+async def test_the_same_idempotency_key_never_makes_two_forks(api: Api) -> None:
+    origin, key = await recorded(api), {"Idempotency-Key": "one"}
+    made = [await api.http.post(f"/api/v1/runs/{origin}/fork", json={"at": at}, headers=key) for at in (2, 2, 3)]
+    assert [response.status_code for response in made] == [201, 200, 409]
+    assert made[0].json()["id"] == made[1].json()["id"]
+
+
+async def test_a_first_claim_of_a_fork_is_not_taken_for_that_of_a_new_run(api: Api) -> None:
+    made = (await api.http.post(f"/api/v1/runs/{await recorded(api)}/fork")).json()
+    assert (await api.hands.claim(UUID(made["id"]))).number == 2
+
+
+async def test_a_fork_outlives_the_run_that_it_is_a_fork_of(api: Api) -> None:
+    origin = await recorded(api)
+    made = (await api.http.post(f"/api/v1/runs/{origin}/fork", json={"at": 3})).json()
+    async with api.database.transaction(api.tenant) as connection:
+        await connection.execute("delete from run where id = %s", (origin,))
+        row = await runs.by_id(connection, UUID(made["id"]))
+    assert (row.forked_from, row.forked_at, row.last_seq) == (None, 3, 4)
+
+
+async def test_what_a_fork_kept_is_counted_once_in_the_metrics(api: Api) -> None:
+    origin = await recorded(api)
+    for _ in range(2):
+        await api.http.post(f"/api/v1/runs/{origin}/fork", json={"at": 2})
+    lines = (await api.http.get("/api/v1/metrics")).text.splitlines()
+    assert [line.split()[-1] for line in lines if line.startswith("offing_steps_total") and '"note"' in line] == ["3.0"]
