@@ -93,17 +93,18 @@ async def execute(
     runnable = compiled(graph.build).copy({"checkpointer": checkpointer, "store": run.items})
     config, raised, notes = _config(graph, run, thread), list[Interrupt](), _Notes(run)
     stop, detail = None, ""
-    modes = ["updates", "custom"] if _is_watched(graph) else ["updates"]
-    streams = {"stream_mode": modes, "subgraphs": True}
+    watched = _is_watched(graph)
+    modes = ["updates", "custom"] if watched else ["updates"]
+    streams = {"stream_mode": modes, "subgraphs": watched}
     around = graph.plain.around() if graph.plain else nullcontext()
     try:
         with carrying(run.context) as stopped_by, around:
-            async for namespace, mode, chunk in runnable.astream(
+            async for *namespaces, mode, chunk in runnable.astream(
                 given, config, context=_context(graph, run), **streams, **how
             ):
                 if mode == "custom":
                     await notes.take(chunk)
-                elif not namespace:
+                elif not any(namespaces):
                     raised += raised_in([chunk])
         stop = stopped_by()  # a graph that catches every error has gone on to its end all the same
     except RunStopped as stopped:
