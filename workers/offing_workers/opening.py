@@ -21,7 +21,7 @@ from offing.services.library import LibraryScope, library_port
 from offing.services.pages import Pages
 from offing.services.reach import Reach
 from offing.services.store_items import TenantItems
-from offing.storage import child_runs, intents, runs, steps
+from offing.storage import child_runs, forks, intents, runs, steps
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
 from offing.tools import registry
@@ -122,7 +122,7 @@ async def _setup(
     tools, scope = _tools(epoch, row, own_tools(graph))
     fresh = epoch.fresh
     return RunSetup(
-        run=RunView(row.id, row.question, tuple(earlier), row.budget, row.seed),
+        run=RunView(row.id, row.question, tuple(earlier), row.budget, row.seed, await forks.first(connection, row)),
         graph=graph,
         recorded=CallsSinceCheckpoint({}) if fresh else await _recorded(connection, row.id, after),
         last_seq=row.last_seq,

@@ -141,7 +141,7 @@ class OffingChatModel(BaseChatModel):
         called: BaseRunManager | None,
     ) -> AIMessage:
         context = running()
-        run = str(context.run.id)
+        run = str(context.run.origin_id or context.run.id)
         chat = Chat(
             said=said_in(messages, run),
             tools=tuple(Tool(**tool) for tool in options.get("tools") or ()),

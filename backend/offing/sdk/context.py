@@ -34,6 +34,8 @@ class RunView:
     budget: Budget = field(default_factory=Budget)
     seed: int = 0
     """For graphs that need randomness; fixed for the run."""
+    origin_id: UUID | None = None
+    """Of a fork: the run in which its first steps were made, whose id its state may hold. None: it is no fork."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,11 @@ FIRST_OF_ENDING = """
 """The steps with which no call of the graph has to do: the run's end, and the report that it was given by its ending.
 Null: it has not ended."""
 
+FIRST = """
+    select (payload->>'run')::uuid from step
+     where run_id = %s and kind = 'resumed' and payload->>'after' = 'fork' order by seq limit 1
+"""
+
 USED = """
     select coalesce(max(s.turn), 0),
            count(*) filter (where s.superstep is not null and jsonb_exists(s.payload, 'role')),
@@ -206,6 +211,14 @@ async def held(connection: Connection, run: UUID) -> Origin:
     if row is None:
         raise NotFound("run", str(run))
     return Origin(runs.run_of(row[:-1]), row[-1])
+
+
+async def first(connection: Connection, run: RunRow) -> UUID | None:
+    """The run in which a fork's first steps were made, also where that is gone. None: it is no fork."""
+    if run.forked_at is None:
+        return None
+    row = await (await connection.execute(FIRST, (run.id,))).fetchone()
+    return row[0] if row else None
 
 
 async def last_before_end(connection: Connection, origin: RunRow) -> int:
