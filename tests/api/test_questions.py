@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from offing.core.question import Answer, Asking, QuestionKind, asking_json
+from offing.core.response_form import DecisionType, ResponseForm, ResponseShape, ToolReview
 from offing.core.run import CancelMode, Fence, RunStatus
 from offing.core.step import StepDraft, StepKind
 from offing.core.usage import UsageDelta
@@ -21,6 +22,17 @@ from tests.api.sse import Stream, following
 YEAR = Asking(QuestionKind.ASK, "Which year?", choices=("1990", "1991"))
 PLAN = Asking(QuestionKind.REVIEW, "Find it", steps=("look", "write"))
 SURE = Asking(QuestionKind.APPROVE, "Delete it?", "All 3 pages.")
+SEND = Asking(
+    QuestionKind.INTERRUPT,
+    "May the run use send?",
+    form=ResponseForm(
+        ResponseShape.DECISIONS,
+        (ToolReview("send", {"to": "Ada", "body": "Hi"}, "", (DecisionType.APPROVE, DecisionType.REJECT)),),
+    ),
+)
+YEARS = Asking(
+    QuestionKind.INTERRUPT, "When?", form=ResponseForm(ResponseShape.VALUE, schema={"type": "array", "minItems": 1})
+)
 
 
 async def asks(api: Api, fence: Fence, asking: Asking) -> int:
@@ -96,6 +108,15 @@ async def test_an_answer_to_one_of_two_questions_lets_the_run_go_on(api: Api) ->
         (SURE, {"approved": True, "comment": "x" * 20_001}, "comment"),
         (PLAN, {"verdict": "edited", "steps": ["x" * 20_001]}, "answer"),
         (SURE, {"approved": True, "who": "me"}, "who"),
+        (SURE, {"approved": True, "decisions": []}, "decisions"),
+        (SEND, {}, "text"),
+        (SEND, {"text": "do it"}, "text"),
+        (SEND, {"decisions": [{"type": "respond", "message": "x"}]}, "decisions[0].type"),
+        (SEND, {"decisions": [{"type": "approve"}, {"type": "approve"}]}, "decisions"),
+        (SEND, {"decisions": [{"type": "perhaps"}]}, "decisions"),
+        (SEND, {"decisions": [{"type": "approve"}], "text": "reject"}, "decisions"),
+        (YEARS, {"text": "[]"}, "text"),
+        (YEARS, {"decisions": [{"type": "approve"}]}, "decisions"),
     ],
 )
 async def test_an_answer_that_does_not_fit_is_refused_by_its_field(
@@ -106,6 +127,22 @@ async def test_an_answer_that_does_not_fit_is_refused_by_its_field(
     assert refused.status_code == 422
     assert field in refused.json()["field"]
     assert (await shown(api, run))["status"] == "waiting"
+
+
+async def test_a_form_is_shown_and_its_answer_is_stored_as_the_graph_reads_it(api: Api) -> None:
+    run, (send_it, years) = await waiting(api, SEND, YEARS)
+    shown_send, shown_years = (await api.http.get(f"/api/v1/runs/{run}/questions")).json()["items"]
+    (review,) = shown_send["form"]["reviews"]
+    assert (review["name"], list(review["args"]), review["decisions"]) == (
+        "send",
+        ["to", "body"],
+        ["approve", "reject"],
+    )
+    assert shown_years["form"] == {"reviews": [], "response_schema": {"type": "array", "minItems": 1}}
+    rejected = await send(api.http, run, send_it, decisions=[{"type": "reject", "message": "no"}])
+    assert (rejected.status_code, rejected.json()["open"]) == (200, False)
+    assert rejected.json()["answer"]["text"] == '{"decisions": [{"type": "reject", "message": "no"}]}'
+    assert (await send(api.http, run, years, text="[1990]")).json()["answer"]["text"] == "[1990]"
 
 
 async def test_another_tenant_neither_sees_nor_answers_a_question(api: Api) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from offing.core.errors import InvalidInput
 from offing.core.model import EngineChoice
 from offing.core.question import Answer
 from offing.core.run import Budget, RunStatus
@@ -89,8 +90,18 @@ class Conversing:
             if one.open:
                 prompt = one.question.asking.prompt
                 at = next((n for n, word in enumerate(self.peer.heeds) if word in prompt), nth)
-                given = Answer(text=replies[min(at, len(replies) - 1)])
-                await answer(database, Quiet(), LOCAL_TENANT, run, one.question.number, given, by="somebody")
+                await self._answer(run, one.question.number, replies[min(at, len(replies) - 1) :])
+
+    async def _answer(self, run: UUID, number: int, replies: Sequence[str]) -> None:
+        """The first of the replies that is taken; whoever is refused says the next thing."""
+        for reply in replies:
+            try:
+                await answer(self.bench.database, Quiet(), LOCAL_TENANT, run, number, Answer(text=reply), by="somebody")
+            except InvalidInput as problem:
+                self.notes.append(str(problem))
+                continue
+            return
+        raise AssertionError(f"no reply fits: {self.notes}")
 
     async def row(self, run: UUID) -> RunRow:
         async with self.bench.database.transaction(LOCAL_TENANT) as connection:

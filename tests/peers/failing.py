@@ -12,4 +12,3 @@ UNTRACKED = (
     "A slice ends within an invocation, which LangGraph alone never does, and values that LangGraph does not save, as"
     " the counters of limits, begin again with the next one."
 )
-NO_FORM = "The answer is taken as it was typed, whatever form the interrupt needs, and what does not fit ends the run."

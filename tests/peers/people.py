@@ -13,10 +13,10 @@ from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from offing.langchain import OffingChatModel, plain_graph
 from offing.sdk import Graph
-from tests.peers.failing import NO_FORM
 from tests.peers.playing import Heard, Peer, calls, says, together
 from tests.wire.replies import Reply
 
@@ -130,13 +130,52 @@ def send_lines(heard: Heard) -> Reply:
     return says(heard.last) if heard.answered else calls("send", to="Ada")
 
 
+@tool
+def drop(page: int) -> str:
+    """Drop it."""
+    return f"Dropped {page}."
+
+
+def with_two_tools(mode: Any) -> Any:
+    asked = HumanInTheLoopMiddleware(
+        {"send": True, "drop": {"allowed_decisions": ["approve", "reject"]}}, interrupt_mode=mode
+    )
+    return create_agent(model, [send, drop], middleware=[asked])
+
+
+two_batched = registered("two_batched", with_two_tools("batched"))
+two_per_call = registered("two_per_call", with_two_tools("per_call"))
+
+
+def two_lines(heard: Heard) -> Reply:
+    told = [text for speaker, text in heard.messages if speaker == "tool"]
+    return says(" ".join(told)) if told else together(calls("send", to="Ada"), calls("drop", page=7))
+
+
+class Inbox(TypedDict):
+    """LangGraph's `HumanInterrupt`, whose own class warns that it has moved to a package that does not exist yet."""
+
+    action_request: dict[str, Any]
+    config: dict[str, bool]
+    description: str
+
+
+def triage(state: MessagesState) -> dict[str, Any]:
+    config = {"allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": False}
+    action = {"action": "send", "args": {"to": "Ada"}}
+    request = Inbox(action_request=action, config=config, description="A letter to **Ada**.")
+    response = interrupt([request])[0]
+    return {"messages": [AIMessage(f"{response['type']} {response['args']}")]}
+
+
+inbox = registered("inbox", StateGraph(MessagesState).add_node(triage).add_edge(START, "triage").compile())
+
+
 def deep_lines(heard: Heard) -> Reply:
     if "the clerk" in heard.told:
         return send_lines(heard)
     return says(f"I hear: {heard.last}") if heard.answered else calls("task", description="Go.", subagent_type="clerk")
 
-
-AGAIN: dict[str, Any] = {"fails": dict.fromkeys(("again", "short"), NO_FORM)}
 
 APPROVED = '{"decisions": [{"type": "approve"}]}'
 REJECTED = '{"decisions": [{"type": "reject", "message": "not now"}]}'
@@ -151,17 +190,20 @@ PEOPLE = (
     asking("batched", send_lines, "Sent to Ada.", APPROVED),
     asking("per_call", send_lines, "Sent to Ada.", '{"type": "approve"}'),
     asking("deep_asking", deep_lines, "I hear: Sent to Ada.", APPROVED),
+    asking("two_batched", two_lines, "Sent to Ada. Dropped 7.", "approve"),
+    asking("two_per_call", two_lines, "Sent to Ada. Dropped 7.", "approve", "approve"),
+    asking("inbox", says, "edit {'action': 'send', 'args': {'to': 'Bo'}}", 'edit: {"to": "Bo"}'),
 )
 
 WRONG = (
-    asking("formed", says, "yes, since I like it", "approve", '{"decision": "yes", "reason": "I like it"}', **AGAIN),
-    asking("batched", send_lines, "Sent to Ada.", "approve it please", APPROVED, **AGAIN),
-    asking("per_call", send_lines, "Sent to Ada.", "approve it please", '{"type": "approve"}', **AGAIN),
+    asking("formed", says, "yes, since I like it", "approve", '{"decision": "yes", "reason": "I like it"}'),
+    asking("batched", send_lines, "Sent to Ada.", "approve it please", APPROVED),
+    asking("per_call", send_lines, "Sent to Ada.", "approve it please", '{"type": "approve"}'),
 )
 """A person types something that is no answer, and is asked again."""
 
 SHORT = (
-    asking("batched", send_lines, "Sent to Ada.", "approve", **AGAIN),
-    asking("per_call", send_lines, "Sent to Ada.", "approve", **AGAIN),
+    asking("batched", send_lines, "Sent to Ada.", "approve"),
+    asking("per_call", send_lines, "Sent to Ada.", "approve"),
 )
 """One word says which of the choices is meant."""

@@ -4,8 +4,9 @@ The only home of how an answer is typed. Questions go to standard error; what a 
 """
 
 import asyncio
+import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
@@ -14,8 +15,10 @@ from offing.bus.hints import BusHints
 from offing.cli.hooks import migrate
 from offing.cli.show import find_run
 from offing.cli.terminal import Progress
+from offing.core.decisions import describe_choices
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.question import Answer, Asking, Question, QuestionKind, Verdict, check_answer
+from offing.core.response_form import ResponseForm, ResponseShape, ToolReview
 from offing.local.background import status
 from offing.local.servers import local_servers
 from offing.services import questions
@@ -51,7 +54,9 @@ async def typed() -> str:
 async def asked_for(asking: Asking, read: Read, say: Say) -> Answer:
     """Show a question and read until an answer fits. Raises EOFError."""
     say(asking.prompt)
-    if asking.detail:
+    if asking.form is not None:
+        _show_form(asking.form, say)
+    if asking.detail and _shows_detail(asking.form):
         say(asking.detail)
     for number, line in enumerate(asking.steps or asking.choices, 1):
         say(f"  {number}. {line}")
@@ -65,6 +70,8 @@ async def asked_for(asking: Asking, read: Read, say: Say) -> Answer:
 
 async def _read(asking: Asking, read: Read, say: Say) -> Answer:
     line = (await read()).strip()
+    if asking.form is not None and line == "each" and len(asking.form.reviews) > 1:
+        return Answer(text=await _read_each(asking.form.reviews, read, say))
     match asking.kind:
         case QuestionKind.ASK | QuestionKind.INTERRUPT:
             return Answer(text=_chosen(asking.choices, line))
@@ -77,7 +84,44 @@ async def _read(asking: Asking, read: Read, say: Say) -> Answer:
             return Answer(verdict=Verdict.COMMENTED, comment=line) if line else Answer()
 
 
+def _shows_detail(form: ResponseForm | None) -> bool:
+    """The detail of an interrupt is its whole value, which a form with all arguments repeats."""
+    return form is None or not form.reviews or any(review.args is None for review in form.reviews)
+
+
+def _show_form(form: ResponseForm, say: Say) -> None:
+    for number, review in enumerate(form.reviews, 1):
+        args = (
+            "(too long to be shown)" if review.args is None else json.dumps(review.args, indent=2, ensure_ascii=False)
+        )
+        say("\n".join(filter(None, (f"{number}. {review.name}", review.description, args))))
+        say(f"   {describe_choices(review)}")
+    if form.shape is ResponseShape.VALUE:
+        say(json.dumps(form.schema, indent=2, ensure_ascii=False))
+
+
+async def _read_each(reviews: Sequence[ToolReview], read: Read, say: Say) -> str:
+    """One decision for each tool call, a line each."""
+    lines: list[str] = []
+    for number, review in enumerate(reviews, 1):
+        say(f"{number}. {review.name}: {describe_choices(review)}")
+        lines.append((await read()).strip())
+    return "\n".join(lines)
+
+
+def _how_to_respond(form: ResponseForm) -> str:
+    match form.reviews:
+        case ():
+            return "Type JSON that fits the schema."
+        case (_,):
+            return "Type one of the decisions."
+        case _:
+            return "Type one decision for all of them, or `each` to decide one by one."
+
+
 def _how(asking: Asking) -> str:
+    if asking.form is not None:
+        return _how_to_respond(asking.form)
     match asking.kind:
         case QuestionKind.ASK if asking.choices:
             return "Type a number or the choice itself."
@@ -156,7 +200,8 @@ async def _answer(app_url: str, redis_url: str, text: str, line: str | None) -> 
             await answer_open(database, hints, run, progress)
             return 0
         try:
-            given = await asked_for(replace(open_ones[0].asking, detail=""), _only(line), progress.tell)
+            asking = replace(open_ones[0].asking, detail="")
+            given = await asked_for(asking, _only(line, whole=asking.form is not None), progress.tell)
         except EOFError:
             raise InvalidInput("--say", "does not answer this question", "Leave it out to be asked.") from None
         await questions.answer(database, hints, LOCAL_TENANT, run, open_ones[0].number, given, by=BY)
@@ -168,9 +213,9 @@ def _check_terminal() -> None:
         raise InvalidInput("answer", "There is no terminal to type it at", "Give it: offing answer RUN --say TEXT.")
 
 
-def _only(line: str) -> Read:
-    """A person who types these lines and no more."""
-    lines = iter(line.split("\n"))
+def _only(line: str, *, whole: bool) -> Read:
+    """A person who types these lines and no more. `whole`: all of them at once, as the answer to a form."""
+    lines = iter([line] if whole else line.split("\n"))
 
     async def read() -> str:
         try:

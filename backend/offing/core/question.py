@@ -5,12 +5,14 @@ Pure: values and rules. Knows no storage, and not how a run waits.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, assert_never
 
+from offing.core.decisions import describe_response, response_value
 from offing.core.errors import InvalidInput, OffingError
+from offing.core.response_form import ResponseForm, form_from_json, form_json
 
 MOST_TEXT = 20_000
 """Code points of a question, an answer or a comment."""
@@ -88,6 +90,8 @@ class Asking:
     """Taken where nobody answers. None: the run waits, and a rollout fails."""
     within: float | None = None
     """Seconds after which the default is taken. None: it waits for as long as it takes."""
+    form: ResponseForm | None = None
+    """What the answer to an interrupt must look like. None: any text, read as JSON if it is JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,12 @@ def check_asking(asking: Asking) -> Asking:
 
 
 def check_answer(asking: Asking, answer: Answer) -> Answer:
-    """The answer, if it fits the question. Raises InvalidInput."""
+    """Return the answer as it is stored, if it fits the question. Raises InvalidInput.
+
+    An answer to a form becomes the JSON that the interrupted node reads, however it was written.
+    """
+    if asking.form is not None:
+        return _check_response(asking.form, answer)
     if max(len(text) for text in (answer.text, answer.comment, *answer.steps, "")) > MOST_TEXT:
         raise InvalidInput("answer", f"has a text of more than {MOST_TEXT} characters", "Shorten it.")
     match asking.kind:
@@ -143,6 +152,19 @@ def check_answer(asking: Asking, answer: Answer) -> Answer:
         case _:
             assert_never(asking.kind)
     return answer
+
+
+def _check_response(form: ResponseForm, answer: Answer) -> Answer:
+    try:
+        text = json.dumps(response_value(form, answer.text), ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except RecursionError:
+        raise InvalidInput("text", "is nested too deeply", "Send a simpler value.") from None
+    except UnicodeEncodeError:
+        raise InvalidInput("text", "has half of a character", "Write the whole character, or leave it out.") from None
+    except ValueError:
+        raise InvalidInput("text", "has a number that is too large", "Send a smaller number.") from None
+    return replace(answer, text=text)
 
 
 def _check_text(asking: Asking, answer: Answer) -> None:
@@ -171,6 +193,8 @@ def value_of(answer: Answer) -> Any:
 
 def said(asking: Asking, answer: Answer) -> str:
     """An answer in a line, for a timeline."""
+    if asking.form is not None:
+        return describe_response(asking.form, answer.text)
     match asking.kind:
         case QuestionKind.ASK | QuestionKind.INTERRUPT:
             return answer.text or "(nothing)"
@@ -194,11 +218,11 @@ def asking_json(asking: Asking) -> dict[str, Any]:
         "steps": list(asking.steps),
         "default": default,
         "within": asking.within,
-    }
+    } | ({} if asking.form is None else {"form": form_json(asking.form)})
 
 
 def asking_of(stored: Mapping[str, Any]) -> Asking:
-    default = stored.get("default")
+    default, form = stored.get("default"), stored.get("form")
     return Asking(
         QuestionKind(stored["kind"]),
         stored["prompt"],
@@ -207,6 +231,7 @@ def asking_of(stored: Mapping[str, Any]) -> Asking:
         tuple(stored["steps"]),
         None if default is None else answer_of(default),
         stored["within"],
+        None if form is None else form_from_json(form),
     )
 
 

@@ -1,13 +1,16 @@
 """A graph's own `interrupt(value)` as an input request, and the response as what that call returns."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 from langgraph.types import Interrupt
 
 from offing.core.question import MOST_TEXT, Asking, QuestionKind, value_of
+from offing.core.response_form import ResponseForm
 from offing.kernel.human_input import request_step, response_step
+from offing.kernel.interrupt_forms import form_of
 from offing.kernel.journal import Journal
 from offing.kernel.store import Entry, InputRequestRecord, InputRequestStore, ResponseRecord
 
@@ -35,11 +38,30 @@ async def new_requests(store: InputRequestStore, raised: Sequence[Interrupt]) ->
 
 
 def _entry(interrupt: Interrupt) -> Entry:
-    asking = asking_of_value(interrupt.value)
+    asking = asking_of(interrupt)
     return Entry(request_step(asking), InputRequestRecord(asking, interrupt.id))
 
 
-def asking_of_value(value: Any) -> Asking:
+def asking_of(interrupt: Interrupt) -> Asking:
+    """Return the input request that an interrupt becomes, with the form of its response where it has one."""
+    asking = _asking_of_value(interrupt.value)
+    form = form_of(interrupt.value, interrupt.response_schema)
+    if form is None:
+        return asking
+    return replace(asking, prompt=_prompt(form) or asking.prompt, form=form)
+
+
+def _prompt(form: ResponseForm) -> str:
+    match form.reviews:
+        case ():
+            return ""
+        case (review,):
+            return f"May the run use {review.name}?"
+        case reviews:
+            return f"May the run make these {len(reviews)} tool calls?"
+
+
+def _asking_of_value(value: Any) -> Asking:
     """A value that a graph interrupted itself with, for people: text as it is, anything else as JSON."""
     text = value if isinstance(value, str) else orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode()
     shown = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + CUT

@@ -20,7 +20,7 @@ from offing.core import question
 from offing.core.errors import OffingError
 from offing.core.model import Answer, EngineChoice, EngineFailure, Message
 from offing.core.policy import Policy
-from offing.core.question import QuestionKind
+from offing.core.question import Asking
 from offing.core.report import Report
 from offing.core.run import Spent, StopReason
 from offing.core.step import CallKey, Step, StepKind
@@ -29,7 +29,7 @@ from offing.kernel.call_key import Call
 from offing.kernel.call_path import CallPath, CallPathTracker
 from offing.kernel.ending import closing_report, own_answer
 from offing.kernel.execution import Execution, execute
-from offing.kernel.interrupts import asking_of_value
+from offing.kernel.interrupts import asking_of
 from offing.kernel.memory_store import MemoryRunStore
 from offing.kernel.opening import OpenRun, RunSetup, open_run
 from offing.kernel.recorded_calls import old_key, parts_of
@@ -390,7 +390,7 @@ class _RecordedCalls:
         answers = {s.payload["question"]: s for s in steps if s.kind is StepKind.ANSWER}
         found: dict[str, Any] = {}
         for interrupt in raised:
-            asked = _plain(question.asking_json(asking_of_value(interrupt.value)))
+            asked = asking_of(interrupt)
             request = next((s for s in steps if s.seq not in self._answered and _asks(s, asked)), None)
             if request is None or request.seq not in answers:
                 continue
@@ -475,10 +475,9 @@ def _words(call: Call) -> str:
     return name if len(name) <= 80 else f"{name[:80]}\u2026"
 
 
-def _asks(step: Step, asked: Any) -> bool:
+def _asks(step: Step, asked: Asking) -> bool:
     """The step is an input request that a graph's own interrupt with this value has become."""
-    kind = QuestionKind.INTERRUPT
-    return step.kind is StepKind.QUESTION and step.payload["kind"] == kind and step.payload == asked
+    return step.kind is StepKind.QUESTION and question.asking_of(step.payload) == asked
 
 
 def _plain(value: Any) -> Any:

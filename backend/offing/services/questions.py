@@ -51,7 +51,7 @@ async def answer(
             raise Conflict("This question has been answered.", "Read the run's questions again; its answer is there.")
         if row.terminal:
             raise Conflict(f"Run {run} has ended ({row.status}).", "Ask a follow-up question in its thread instead.")
-        check_answer(found.asking, given)
+        given = check_answer(found.asking, given)
         await questions.answer(connection, run, found, given, Answerer.PERSON, by)
         goes_on = await runs.queue_waiting(connection, run)
         answered = await questions.one(connection, run, number)

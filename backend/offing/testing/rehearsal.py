@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
+from langgraph.types import Command
+
 from offing.core.report import Evidence, Report
 from offing.core.run import Spent
 from offing.core.step import Step, StepKind
+from offing.kernel import interrupts
 from offing.kernel.ending import closing_report, own_answer, reason_without_report
 from offing.kernel.execution import Execution, execute
 from offing.kernel.opening import OpenRun
@@ -88,23 +91,38 @@ async def _ended(stage: Stage) -> Mapping[str, Any]:
             continue
         if not ended.raised:
             return ended.values
-        stage.respond(awaited(ended.raised).questions)
+        stage.respond(await _waited_for(stage, ended))
         await stage.saver.flush(None)
         position, begun = stage.saver.lose(), True
 
 
 async def worked(stage: Stage, run: OpenRun, begun: bool) -> Execution:
     """One worker's claim. `begun`: there is a checkpoint to go on from. Raises Lost."""
-    given = None if begun else stage.graph.start(stage.run)
+    given = await _responses(stage, run) if begun else stage.graph.start(stage.run)
     ended = await execute(stage.graph, run, stage.saver, given, thread="run", read_values=True, durability="sync")
     run.parts.journal.end_calls()
     await run.parts.journal.append_last(*await _last_words(stage, run, ended), hook=_nothing_more)
     return ended
 
 
+async def _responses(stage: Stage, run: OpenRun) -> Command[Any] | None:
+    """The responses to what the graph interrupted itself for. `None` means that there are none."""
+    found = await interrupts.resume_values(stage.store, run.parts.journal, stage.saver.interrupts())
+    return Command(resume=found) if found else None
+
+
+async def _waited_for(stage: Stage, ended: Execution) -> list[int]:
+    """Numbers of the input requests that the run waits for."""
+    wanted = awaited(ended.raised)
+    raised = await stage.store.interrupt_requests([interrupt.id for interrupt in wanted.interrupts])
+    return [*wanted.questions, *(one.request.number for one in raised.values())]
+
+
 async def _last_words(stage: Stage, run: OpenRun, ended: Execution) -> list[Entry]:
-    """The report of a graph that delivers none itself."""
-    if ended.raised or await run.parts.reports.latest() is not None:
+    """What the graph interrupted itself for, or the report of a graph that delivers none itself."""
+    if ended.raised:
+        return await interrupts.new_requests(stage.store, awaited(ended.raised).interrupts)
+    if await run.parts.reports.latest() is not None:
         return []
     own = await own_answer(stage.graph, run, ended)
     return [] if own is None else [await closing_report(stage.graph, run, own, reason_without_report(own))]

@@ -267,6 +267,7 @@ export function aQuestion(number: number, part: Partial<Question> = {}): Questio
     detail: "",
     choices: [],
     steps: [],
+    form: null,
     open: true,
     asked_at: AT,
     due_at: null,

@@ -6,12 +6,27 @@ import pytest
 
 from offing.cli.asking import asked_for
 from offing.core.question import Answer, Asking, QuestionKind, Verdict
+from offing.core.response_form import DecisionType, ResponseForm, ResponseShape, ToolReview
 
 YEAR = Asking(QuestionKind.ASK, "Which year?", choices=("1990", "1991"))
 WORDS = Asking(QuestionKind.ASK, "What for?")
 MAIL = Asking(QuestionKind.TOOL, "May the run use send_mail?", "to x")
 PLAN = Asking(QuestionKind.REVIEW, "Find it", steps=("look", "write"))
 VALUE = Asking(QuestionKind.INTERRUPT, "Go on with?")
+SEND = ToolReview("send", {"to": "Ada"}, "A letter.", (DecisionType.APPROVE, DecisionType.EDIT, DecisionType.REJECT))
+DROP = ToolReview("drop", {"page": 7}, "", (DecisionType.APPROVE, DecisionType.REJECT))
+LONG = ToolReview("write", None, "", (DecisionType.APPROVE,))
+
+
+def reviewed(*reviews: ToolReview) -> Asking:
+    form = ResponseForm(ResponseShape.DECISIONS, reviews)
+    return Asking(QuestionKind.INTERRUPT, "May it?", "all of it", form=form)
+
+
+YEAR_FORM = Asking(
+    QuestionKind.INTERRUPT, "When?", form=ResponseForm(ResponseShape.VALUE, schema={"type": "integer", "minimum": 1900})
+)
+APPROVED, REJECTED = '{"type": "approve"}', '{"type": "reject", "message": "no"}'
 
 
 def typing(*lines: str) -> Callable[[], Awaitable[str]]:
@@ -37,6 +52,16 @@ def typing(*lines: str) -> Callable[[], Awaitable[str]]:
         (PLAN, ["e", "", ""], Answer(verdict=Verdict.APPROVED)),
         (PLAN, ["look at older ones"], Answer(verdict=Verdict.COMMENTED, comment="look at older ones")),
         (VALUE, ["[1, 2]"], Answer(text="[1, 2]")),
+        (reviewed(SEND), ["approve"], Answer(text=f'{{"decisions": [{APPROVED}]}}')),
+        (reviewed(SEND), ["sure", "respond: x", "reject: no"], Answer(text=f'{{"decisions": [{REJECTED}]}}')),
+        (reviewed(SEND, DROP), ["approve"], Answer(text=f'{{"decisions": [{APPROVED}, {APPROVED}]}}')),
+        (
+            reviewed(SEND, DROP),
+            ["each", "approve", "no: no"],
+            Answer(text=f'{{"decisions": [{APPROVED}, {REJECTED}]}}'),
+        ),
+        (reviewed(SEND, DROP), ["each", "approve", "", "y"], Answer(text=f'{{"decisions": [{APPROVED}, {APPROVED}]}}')),
+        (YEAR_FORM, ["soon", "1800", "1990"], Answer(text="1990")),
     ],
 )
 async def test_what_is_typed_becomes_an_answer_that_fits(asking: Asking, lines: list[str], answer: Answer) -> None:
@@ -55,3 +80,29 @@ async def test_everything_that_is_asked_is_shown() -> None:
     shown: list[str] = []
     await asked_for(PLAN, typing(""), shown.append)
     assert shown[:3] == ["Find it", "  1. look", "  2. write"]
+
+
+async def test_a_form_shows_each_call_with_what_may_be_typed() -> None:
+    shown: list[str] = []
+    await asked_for(reviewed(SEND, DROP), typing("approve"), shown.append)
+    assert shown == [
+        "May it?",
+        '1. send\nA letter.\n{\n  "to": "Ada"\n}',
+        "   approve, edit: {the arguments as JSON}, reject: why",
+        '2. drop\n{\n  "page": 7\n}',
+        "   approve, reject: why",
+        "Type one decision for all of them, or `each` to decide one by one.",
+    ]
+
+
+async def test_arguments_that_a_form_leaves_out_are_in_the_detail() -> None:
+    shown: list[str] = []
+    await asked_for(reviewed(LONG), typing("approve"), shown.append)
+    assert "all of it" in shown
+
+
+async def test_a_schema_is_shown_and_what_is_wrong_is_said() -> None:
+    shown: list[str] = []
+    await asked_for(YEAR_FORM, typing("1800", "1990"), shown.append)
+    assert '"minimum": 1900' in shown[1]
+    assert "text: must be at least 1900. Send another number." in shown

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 
 from offing.api.auth import Known
 from offing.api.parts import Held
-from offing.api.questions import AnswerIn, QuestionList, QuestionOut, answer_of, missing, question_out
+from offing.api.questions import AnswerIn, QuestionList, QuestionOut, answer_of, check_decisions, missing, question_out
 from offing.api.routes.responses import NO_RUN, TOO_LARGE, problems
 from offing.api.routing import StrictRoute
 from offing.core.errors import InvalidInput
@@ -36,6 +36,7 @@ async def answer_question(caller: Known, held: Held, run_id: UUID, number: Numbe
     asking = (await questions.question(held.database, caller.tenant, run_id, number)).asking
     if field := missing(asking, wanted):
         raise InvalidInput(field, f"is needed to answer a question of kind {asking.kind}", "Send it.")
+    check_decisions(asking, wanted)
     answered = await questions.answer(
         held.database, held.hints, caller.tenant, run_id, number, answer_of(wanted), by=caller.name
     )

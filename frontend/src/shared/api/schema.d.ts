@@ -1400,6 +1400,11 @@ export interface components {
              */
             comment: string;
             /**
+             * Decisions
+             * @description To a form with reviews: one for each, in their order. null: `text` has them.
+             */
+            decisions?: components["schemas"]["DecisionIn"][] | null;
+            /**
              * Steps
              * @description Of the edited plan.
              * @default []
@@ -1407,7 +1412,7 @@ export interface components {
             steps: string[];
             /**
              * Text
-             * @description To a question or an interrupt.
+             * @description To a question or an interrupt. JSON where the question has a form with a schema.
              * @default
              */
             text: string;
@@ -1882,6 +1887,46 @@ export interface components {
             path?: string | null;
             /** Regex */
             regex?: string | null;
+        };
+        /**
+         * DecisionIn
+         * @description What a person decides about one tool call of a form.
+         */
+        DecisionIn: {
+            /** @description Required to edit a call. */
+            edited_action?: components["schemas"]["EditedActionIn"] | null;
+            /**
+             * Message
+             * @description Why it is rejected, or the response in its place.
+             * @default
+             */
+            message: string;
+            type: components["schemas"]["DecisionType"];
+        };
+        /**
+         * DecisionType
+         * @description What a person decides about a tool call.
+         * @enum {string}
+         */
+        DecisionType: "approve" | "edit" | "reject" | "respond" | "ignore";
+        /**
+         * EditedActionIn
+         * @description The call as it is to be made.
+         */
+        EditedActionIn: {
+            /**
+             * Args
+             * @description All arguments.
+             */
+            args: {
+                [key: string]: unknown;
+            };
+            /**
+             * Name
+             * @description Empty: the tool that was asked for.
+             * @default
+             */
+            name: string;
         };
         /**
          * EngineChoice
@@ -3675,6 +3720,7 @@ export interface components {
          *           "choices": [],
          *           "detail": "",
          *           "due_at": null,
+         *           "form": null,
          *           "kind": "review",
          *           "number": 7,
          *           "open": true,
@@ -3700,6 +3746,7 @@ export interface components {
          *       "choices": [],
          *       "detail": "",
          *       "due_at": null,
+         *       "form": null,
          *       "kind": "review",
          *       "number": 7,
          *       "open": true,
@@ -3733,6 +3780,8 @@ export interface components {
              * @description When its default is taken. null: never.
              */
             due_at: string | null;
+            /** @description Of the answer to an interrupt. null: any text. */
+            form: components["schemas"]["ResponseFormOut"] | null;
             kind: components["schemas"]["QuestionKind"];
             /** Number */
             number: number;
@@ -3899,6 +3948,24 @@ export interface components {
             version: number;
             /** Written By */
             written_by: string;
+        };
+        /**
+         * ResponseFormOut
+         * @description What the answer to an interrupt must look like: one decision for each review, or JSON that fits the schema.
+         */
+        ResponseFormOut: {
+            /**
+             * Response Schema
+             * @description JSON schema of what the interrupted node reads. null: the graph gives none.
+             */
+            response_schema: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Reviews
+             * @description Tool calls to decide about. Empty: the answer is a JSON value.
+             */
+            reviews: components["schemas"]["ToolReviewOut"][];
         };
         /**
          * RollbackOut
@@ -5413,6 +5480,31 @@ export interface components {
              * @description Cursor for the next page. null: this was the last.
              */
             next: string | null;
+        };
+        /**
+         * ToolReviewOut
+         * @description A tool call that a person decides about. Its texts come from the graph.
+         */
+        ToolReviewOut: {
+            /**
+             * Args
+             * @description null: they are too long to be shown.
+             */
+            args: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Decisions
+             * @description The decisions that are allowed.
+             */
+            decisions: components["schemas"]["DecisionType"][];
+            /**
+             * Description
+             * @description The graph's words about the call. Empty: none.
+             */
+            description: string;
+            /** Name */
+            name: string;
         };
         /** TrajectoryMessageOut */
         TrajectoryMessageOut: {

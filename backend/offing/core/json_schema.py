@@ -1,0 +1,224 @@
+"""Check a value against a JSON schema, with an error that names the field and the allowed values.
+
+The schema comes from a graph, so checking is bounded: at most `MAX_CHECKS` values and `MAX_DEPTH` levels, no reference
+out of the schema, and no `pattern`, which could be made slow. Keywords that are not known here do not restrict a value.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from offing.core.errors import InvalidInput
+
+MAX_CHECKS = 20_000
+MAX_DEPTH = 60
+
+_TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "string": ("a string", lambda value: isinstance(value, str)),
+    "boolean": ("true or false", lambda value: isinstance(value, bool)),
+    "integer": ("an integer", lambda value: _is_number(value) and (isinstance(value, int) or value.is_integer())),
+    "number": ("a number", lambda value: _is_number(value)),
+    "object": ("an object", lambda value: isinstance(value, dict)),
+    "array": ("a list", lambda value: isinstance(value, list)),
+    "null": ("null", lambda value: value is None),
+}
+
+_BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "minimum": ("at least {}", lambda value, bound: value >= bound),
+    "maximum": ("at most {}", lambda value, bound: value <= bound),
+    "exclusiveMinimum": ("more than {}", lambda value, bound: value > bound),
+    "exclusiveMaximum": ("less than {}", lambda value, bound: value < bound),
+    "multipleOf": ("a multiple of {}", lambda value, bound: bound > 0 and value % bound == 0),
+}
+
+_SIZES: dict[str, tuple[type, str, Callable[[int, Any], bool]]] = {
+    "minLength": (str, "at least {} characters long", lambda size, bound: size >= bound),
+    "maxLength": (str, "at most {} characters long", lambda size, bound: size <= bound),
+    "minItems": (list, "a list of at least {} items", lambda size, bound: size >= bound),
+    "maxItems": (list, "a list of at most {} items", lambda size, bound: size <= bound),
+    "minProperties": (dict, "an object of at least {} fields", lambda size, bound: size >= bound),
+    "maxProperties": (dict, "an object of at most {} fields", lambda size, bound: size <= bound),
+}
+
+
+def check_value(schema: Mapping[str, Any], value: Any, field: str) -> None:
+    """Raise InvalidInput, which names the field within `field`, for a value that does not fit the schema."""
+    _Checker(schema).check(schema, value, field, 0)
+
+
+class _Checker:
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root, self._left = root, MAX_CHECKS
+
+    def check(self, schema: Any, value: Any, field: str, depth: int) -> None:
+        self._left -= 1
+        if self._left < 0 or depth > MAX_DEPTH:
+            raise InvalidInput(field, "is too large or too deep to be checked", "Send a smaller value.")
+        if schema is False:
+            raise InvalidInput(field, "is not allowed here", "Leave it out.")
+        if not isinstance(schema, Mapping):
+            return
+        found = cast(Mapping[str, Any], schema)
+        if "$ref" in found:
+            self.check(resolve(self._root, found["$ref"]), value, field, depth + 1)
+        _check_type(found, value, field)
+        _check_choice(found, value, field)
+        _check_bounds(found, value, field)
+        self._check_combined(found, value, field, depth)
+        if isinstance(value, dict):
+            self._check_object(found, cast(dict[str, Any], value), field, depth)
+        if isinstance(value, list):
+            self._check_items(found, cast(list[Any], value), field, depth)
+
+    def _check_object(self, schema: Mapping[str, Any], value: dict[str, Any], field: str, depth: int) -> None:
+        named = _mapping(schema.get("properties"))
+        for name in _sequence(schema.get("required")):
+            if name not in value:
+                raise InvalidInput(f"{field}.{name}", "is required", self._remedy(named.get(name)))
+        for name, inner in named.items():
+            if name in value:
+                self.check(inner, value[name], f"{field}.{name}", depth + 1)
+        others = schema.get("additionalProperties", True)
+        for name in value.keys() - named.keys():
+            if others is False:
+                known = ", ".join(named) or "none"
+                raise InvalidInput(f"{field}.{name}", "is not a field of this object", f"Its fields are: {known}.")
+            self.check(others, value[name], f"{field}.{name}", depth + 1)
+
+    def _check_items(self, schema: Mapping[str, Any], value: list[Any], field: str, depth: int) -> None:
+        first = _sequence(schema.get("prefixItems"))
+        for at, item in enumerate(value):
+            inner = first[at] if at < len(first) else schema.get("items", True)
+            self.check(inner, item, f"{field}[{at}]", depth + 1)
+        if schema.get("uniqueItems") is True and len({_written(item) for item in value}) < len(value):
+            raise InvalidInput(field, "has the same item twice", "Name each item once.")
+
+    def _check_combined(self, schema: Mapping[str, Any], value: Any, field: str, depth: int) -> None:
+        for inner in _sequence(schema.get("allOf")):
+            self.check(inner, value, field, depth + 1)
+        for name in ("anyOf", "oneOf"):
+            if options := _sequence(schema.get(name)):
+                self._check_options(schema, options, value, field, depth, exactly_one=name == "oneOf")
+        if "not" in schema and self._problem(schema["not"], value, field, depth) is None:
+            raise InvalidInput(field, "is a value that is not allowed", "Send another one.")
+
+    def _check_options(
+        self,
+        schema: Mapping[str, Any],
+        options: Sequence[Any],
+        value: Any,
+        field: str,
+        depth: int,
+        *,
+        exactly_one: bool,
+    ) -> None:
+        if (named := self._discriminated(schema, options, value)) is not None:
+            self.check(named, value, field, depth + 1)
+            return
+        problems = [self._problem(option, value, field, depth) for option in options]
+        fits = problems.count(None)
+        if fits > 1 and exactly_one:
+            raise InvalidInput(field, f"fits {fits} of the alternatives at once", "Send a value that fits one of them.")
+        if fits == 0:
+            # The error that lies deepest is about the alternative that was meant.
+            raise max((p for p in problems if p), key=lambda problem: len(problem.field))
+
+    def _discriminated(self, schema: Mapping[str, Any], options: Sequence[Any], value: Any) -> Any:
+        """Return the alternative whose constant field the value has. `None` means that none is told apart so."""
+        name = _mapping(schema.get("discriminator")).get("propertyName")
+        if not isinstance(name, str) or not isinstance(value, dict):
+            return None
+        given = cast(dict[str, Any], value).get(name)
+        constants = [_mapping(self._resolved(option).get("properties")).get(name) for option in options]
+        fitting = [at for at, constant in enumerate(constants) if _mapping(constant).get("const") == given]
+        return options[fitting[0]] if fitting else None
+
+    def _problem(self, schema: Any, value: Any, field: str, depth: int) -> InvalidInput | None:
+        try:
+            self.check(schema, value, field, depth + 1)
+        except InvalidInput as error:
+            return error
+        return None
+
+    def _resolved(self, schema: Any) -> Mapping[str, Any]:
+        found = _mapping(schema)
+        return _mapping(resolve(self._root, found["$ref"])) if "$ref" in found else found
+
+    def _remedy(self, schema: Any) -> str:
+        return _expected(self._resolved(schema))
+
+
+def resolve(root: Mapping[str, Any], reference: object) -> Any:
+    """Return the part of a schema that a reference names. `True`, which allows anything, where it names none."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return True
+    found: Any = root
+    for part in reference.removeprefix("#").split("/")[1:]:
+        found = _mapping(found).get(part.replace("~1", "/").replace("~0", "~"), True)
+    return found
+
+
+def _check_type(schema: Mapping[str, Any], value: Any, field: str) -> None:
+    kinds = [name for name in _type_names(schema) if name in _TYPES]
+    if kinds and not any(_TYPES[name][1](value) for name in kinds):
+        raise InvalidInput(field, f"must be {' or '.join(_TYPES[name][0] for name in kinds)}", _expected(schema))
+
+
+def _check_choice(schema: Mapping[str, Any], value: Any, field: str) -> None:
+    if "const" in schema and not _equal(value, schema["const"]):
+        raise InvalidInput(field, f"must be {_written(schema['const'])}", _expected(schema))
+    if "enum" in schema and not any(_equal(value, choice) for choice in _sequence(schema["enum"])):
+        raise InvalidInput(field, "is none of the choices", _expected(schema))
+
+
+def _check_bounds(schema: Mapping[str, Any], value: Any, field: str) -> None:
+    for name, (words, fits) in _BOUNDS.items():
+        bound = schema.get(name)
+        if _is_number(bound) and _is_number(value) and not fits(value, bound):
+            raise InvalidInput(field, f"must be {words.format(bound)}", "Send another number.")
+    for name, (kind, words, fits) in _SIZES.items():
+        bound = schema.get(name)
+        if _is_number(bound) and isinstance(value, kind) and not fits(len(value), bound):
+            raise InvalidInput(field, f"must be {words.format(bound)}", "Send another value.")
+
+
+def _expected(schema: Mapping[str, Any]) -> str:
+    """What to send, in a sentence."""
+    if choices := _sequence(schema.get("enum")):
+        return f"Send one of: {', '.join(_written(choice) for choice in choices[:20])}."
+    if "const" in schema:
+        return f"Send {_written(schema['const'])}."
+    kinds = [_TYPES[name][0] for name in _type_names(schema) if name in _TYPES]
+    required = ", ".join(str(name) for name in _sequence(schema.get("required"))[:20])
+    named = f" with the fields {required}" if required and "an object" in kinds else ""
+    return f"Send {' or '.join(kinds)}{named}." if kinds else "Send a value for it."
+
+
+def _type_names(schema: Mapping[str, Any]) -> list[str]:
+    kind = schema.get("type")
+    return [kind] if isinstance(kind, str) else [name for name in _sequence(kind) if isinstance(name, str)]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Equality of JSON, in which `true` is not `1`, and `1.0` is."""
+    if _is_number(one) and _is_number(other):
+        return one == other
+    if isinstance(one, dict | list):
+        return type(one) is type(other) and _written(one) == _written(other)  # pyright: ignore[reportUnknownArgumentType]
+    return type(one) is type(other) and one == other
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    return cast(Sequence[Any], value) if isinstance(value, list | tuple) else ()
