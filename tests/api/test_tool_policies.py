@@ -57,6 +57,12 @@ async def test_a_tool_that_the_scope_does_not_ask_for_is_none_that_the_run_has(a
     assert (response.status_code, response.json()["field"]) == (422, "tool_policy.rules.0.tool")
 
 
+async def test_a_policy_may_name_tools_of_the_graph_itself(api: Api) -> None:
+    wanted = {"rules": [{"tool": "graph:send_email", "effect": "ask"}, {"tool": "graph:search", "most": 3}]}
+    made = await api.http.post("/api/v1/runs", json=BODY | {"tool_policy": wanted})
+    assert made.status_code == 201, made.text
+
+
 async def test_another_policy_is_another_request_under_an_idempotency_key(api: Api) -> None:
     key = {"Idempotency-Key": "policy"}
     first = await api.http.post("/api/v1/runs", json=BODY, headers=key)

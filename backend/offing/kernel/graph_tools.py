@@ -1,17 +1,18 @@
 """Calls of a graph's own tools in the journal: `offing.langchain.tool_calls.ToolJournal` over it.
 
-They are judged by no tool policy; what they gave is untrusted, since the platform knows nothing of where it came from.
+Rules of the tool policy that name them hold. What they gave is untrusted, since the platform knows nothing of where it
+came from.
 """
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from offing.core.provenance import Kind, Label, Origin, Trust
+from offing.core.provenance import PLATFORM, Kind, Label, Origin, Trust
 from offing.core.step import Step, StepDraft, StepKind, shortened
-from offing.core.tool import ToolStatus
+from offing.core.tool import Effect, ToolStatus
 from offing.kernel.call_key import Call, CallKeys
 from offing.kernel.journal import Journal
 from offing.kernel.recorded_calls import key_text
@@ -25,6 +26,8 @@ tool_call: ContextVar[str] = ContextVar("offing_tool_call", default="")
 
 OBSERVATIONS = frozenset({StepKind.TOOL})
 
+LOST = "A worker was lost while {} ran; whether it had its effect is not known, and it is not repeated."
+
 
 @dataclass(frozen=True, slots=True)
 class Begun:
@@ -32,6 +35,8 @@ class Begun:
 
     call: Call
     step: Step | None
+    rule: str = ""
+    """The rule of the tool policy that decided. Empty: none is about the tool."""
 
 
 class GraphTools:
@@ -48,13 +53,43 @@ class GraphTools:
         if begun.step is None:
             return None
         content: dict[str, Any] = begun.step.payload["content"]
-        return Given(content.get("result"), kept="result" in content)
+        return Given(content.get("result"), "result" in content, error=begun.step.payload["message"])
+
+    async def start_tool(self, begun: Begun, asked: Asked) -> tuple[Begun, str]:
+        if begun.step is not None:
+            repeatable = asked.effect is not Effect.AT_MOST_ONCE
+            return begun, "" if repeatable else f"{asked.tool} was called, and what it gave could not be kept."
+        decision = await self._tools.decide_graph_tool(asked.tool, asked.args, begun.call)
+        begun = replace(begun, rule=decision.rule)
+        if not decision.allowed:
+            refusal = Given(error=f"{asked.tool} is not allowed: {decision.reason}", status=ToolStatus.DENIED)
+        elif not await self._may_start(begun, asked):
+            refusal = Given(error=LOST.format(asked.tool), status=ToolStatus.UNKNOWN_OUTCOME)
+        else:
+            self._tools.begin_graph_tool(asked.tool)
+            return begun, ""
+        await self._append(begun, asked, refusal, PLATFORM)
+        return begun, refusal.error
+
+    async def _may_start(self, begun: Begun, asked: Asked) -> bool:
+        """Declare a side effect. `False`: it was declared before a loss and must not happen twice."""
+        if asked.effect is Effect.PURE:
+            return True
+        args = redact_value(asked.args)
+        fresh = await self._journal.declare_effect(begun.call, asked.tool, args, asked.effect)
+        return fresh or asked.effect is Effect.IDEMPOTENT
 
     async def end_tool(self, begun: Begun, asked: Asked, given: Given) -> None:
-        if given.error:
+        if given.status is ToolStatus.FAILED and asked.effect is Effect.PURE:
             self._keys.give_back(begun.call)
         if begun.step is None:
-            await self._journal.append(Entry(self._draft(begun.call, asked, given)))
+            self._tools.end_graph_tool(asked.tool, _content(given))
+            await self._append(begun, asked, given, Label(Origin(Kind.TOOL, asked.tool), Trust.UNTRUSTED))
+
+    async def _append(self, begun: Begun, asked: Asked, given: Given, label: Label) -> None:
+        draft = _draft(begun, asked, given, label)
+        self._tools.expect(asked.tool, draft.payload, label)
+        await self._journal.append(Entry(self._journal.note_anew(begun.call, draft)))
 
     @contextmanager
     def within_tool(self, begun: Begun) -> Generator[None]:
@@ -70,27 +105,31 @@ class GraphTools:
     def leave_tool(self, begun: Begun) -> None:
         self._keys.give_back(begun.call)
 
-    def _draft(self, call: Call, asked: Asked, given: Given) -> StepDraft:
-        label = Label(Origin(Kind.TOOL, asked.tool), Trust.UNTRUSTED)
-        payload: dict[str, Any] = {
-            "tool": asked.tool,
-            "args": redact_value(asked.args),
-            "status": ToolStatus.FAILED if given.error else ToolStatus.OK,
-            "rule": "",
-            "content": {"result": given.result} if given.kept and not given.error else {},
-            "message": given.error,
-            "spans": [],
-            "own": True,
-            **label.as_json(),
-        }
-        self._tools.expect(asked.tool, payload, label)
-        return StepDraft(
-            StepKind.TOOL,
-            shortened(f"{asked.tool}: {', '.join(str(value) for _, value in sorted(asked.args.items()))}"),
-            payload,
-            label="failed" if given.error else asked.tool,
-            detail=given.error or given.text,
-            ok=not given.error,
-            ms=int(given.seconds * 1000),
-            key=None if given.error else call.key,
-        )
+
+def _content(given: Given) -> dict[str, Any]:
+    return {"result": given.result} if given.kept and not given.error else {}
+
+
+def _draft(begun: Begun, asked: Asked, given: Given, label: Label) -> StepDraft:
+    payload: dict[str, Any] = {
+        "tool": asked.tool,
+        "args": redact_value(asked.args),
+        "status": given.status,
+        "rule": begun.rule,
+        "content": _content(given),
+        "message": given.error,
+        "spans": [],
+        "own": True,
+        **label.as_json(),
+    }
+    repeatable = given.status is ToolStatus.FAILED and asked.effect is Effect.PURE
+    return StepDraft(
+        StepKind.TOOL,
+        shortened(f"{asked.tool}: {', '.join(str(value) for _, value in sorted(asked.args.items()))}"),
+        payload,
+        label="failed" if given.error else asked.tool,
+        detail=given.error or given.text,
+        ok=not given.error,
+        ms=int(given.seconds * 1000),
+        key=None if repeatable else begun.call.key,
+    )

@@ -14,7 +14,16 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ValidationError
 
 from offing.core.errors import InvalidInput, NotFound, Unavailable
-from offing.core.policy import Decision, Policy, PolicyContext, Verdict, decide
+from offing.core.policy import (
+    Decision,
+    Policy,
+    PolicyContext,
+    Verdict,
+    decide,
+    denied,
+    graph_tool,
+    rules_for_graph_tool,
+)
 from offing.core.provenance import NOBODY, PLATFORM, Label, observation
 from offing.core.tool import Effect, Span, ToolOutput, ToolSpec, ToolStatus
 from offing.kernel.call_key import Call
@@ -119,6 +128,27 @@ class ToolExecutor:
         self._used.update(brought["used"])
         self._received.update(brought["received"])
 
+    async def decide_graph_tool(self, name: str, args: dict[str, Any], under: Call) -> Decision:
+        """Decide about a call of one of the graph's own tools, which is allowed where no rule is about it.
+
+        May leave by an exception of the approver.
+        """
+        if self.policy is None:
+            return denied("The run has no valid tool policy.")
+        named = graph_tool(name)
+        rules = rules_for_graph_tool(self.policy, named)
+        if not rules.rules:
+            return Decision(Verdict.ALLOW)
+        return await self._decided(rules, ToolSpec(named, "", BaseModel, "calls"), args, under, stands_in=False)
+
+    def begin_graph_tool(self, name: str) -> None:
+        """Count a call of such a tool, for limits on them."""
+        self._used[graph_tool(name)] += 1
+
+    def end_graph_tool(self, name: str, content: Mapping[str, Any]) -> None:
+        """Count the bytes that it gave."""
+        self._received[graph_tool(name)] += size_of(content)
+
     async def use(self, call: ToolCall, under: Call) -> ToolCallOutcome:
         """Execute a tool call. May leave by an exception of the approver alone, which suspends the run."""
         outcome = await self._judged(call, under, stands_in=False)
@@ -134,16 +164,18 @@ class ToolExecutor:
             args = tool.spec.args.model_validate(call.args)
         except ValidationError as error:
             return _invalid(call.tool, _complaint(error))
-        decision = await self._decided(tool.spec, args.model_dump(mode="json"), under, stands_in)
+        decision = await self._decided(self.policy, tool.spec, args.model_dump(mode="json"), under, stands_in=stands_in)
         if decision.verdict is Verdict.REPLACE:
             return await self._replaced(tool.spec, decision, under)
         if not decision.allowed:
             return _denied(tool.spec, decision)
         return await self._started(tool, call, args, under, decision)
 
-    async def _decided(self, spec: ToolSpec, args: dict[str, Any], under: Call, stands_in: bool) -> Decision:
+    async def _decided(
+        self, policy: Policy | None, spec: ToolSpec, args: dict[str, Any], under: Call, *, stands_in: bool
+    ) -> Decision:
         context = await self._taint.current_taint(self._used, self._received)
-        decision = decide(self.policy, spec, args, replace(context, stands_in=stands_in))
+        decision = decide(policy, spec, args, replace(context, stands_in=stands_in))
         if decision.verdict is not Verdict.ASK:
             return decision
         answer = await self._approver.approve(Approval(spec.name, args, decision.rule, decision.reason), under)

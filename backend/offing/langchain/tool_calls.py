@@ -15,11 +15,12 @@ from functools import cache, wraps
 from typing import Any, Protocol, cast, runtime_checkable
 
 from langchain_core.messages import BaseMessage, ToolMessage
-from langchain_core.tools import BaseTool
-from langgraph.errors import GraphBubbleUp
+from langchain_core.tools import BaseTool, ToolException
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 
-from offing.core.errors import OffingError
+from offing.core.errors import InvalidInput, OffingError
 from offing.core.step import shortened
+from offing.core.tool import Effect, ToolStatus
 from offing.langchain.tool_values import NotKept, decoded, encoded
 from offing.sdk.running import on_its_loop, running, waited
 
@@ -33,6 +34,8 @@ class Asked:
 
     tool: str
     args: dict[str, Any]
+    effect: Effect = Effect.PURE
+    """Other than pure: its author has said so, see `effect_of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +47,12 @@ class Given:
     kept: bool = True
     """False: the result has no form that is kept."""
     error: str = ""
-    """Why it failed. Empty: it did not. A failure is on record for people, and the call is made anew after a loss."""
+    """Why it failed or was not made. Empty: it gave something. The failure of a pure call is on record for people, and
+    the call is made anew after a loss."""
     text: str = ""
     """What a timeline shows."""
     seconds: float = 0.0
+    status: ToolStatus = ToolStatus.OK
 
 
 class ToolJournal(Protocol):
@@ -59,6 +64,13 @@ class ToolJournal(Protocol):
 
     def recorded_tool(self, begun: Any) -> Given | None:
         """What is on record for it. None: nothing."""
+        ...
+
+    async def start_tool(self, begun: Any, asked: Asked) -> tuple[Any, str]:
+        """Ask whether the call may be made, and declare its effect. Return it, and why it is not made; empty: it is.
+
+        May leave by an exception that suspends the run, until a person has decided.
+        """
         ...
 
     async def end_tool(self, begun: Any, asked: Asked, given: Given) -> None:
@@ -107,7 +119,23 @@ class OurTool:
 def asked_of(tool: BaseTool, given: str | Mapping[str, Any]) -> Asked:
     """What was asked of the tool, without what was injected. Arguments that are no JSON are shown as text."""
     args = {"input": given} if isinstance(given, str) else tool._filter_injected_args(dict(given))  # pyright: ignore[reportPrivateUsage]
-    return Asked(tool.name, {name: _plain(value) for name, value in args.items()})
+    return Asked(tool.name, {name: _plain(value) for name, value in args.items()}, effect_of(tool))
+
+
+def effect_of(tool: BaseTool) -> Effect:
+    """What the tool's `metadata` says of its effect: `{"effect": "at_most_once"}`, or the annotations of an MCP tool.
+
+    Pure where it says nothing. Raises InvalidInput for an effect that there is not.
+    """
+    declared = tool.metadata or {}
+    if "effect" in declared:
+        if (named := declared["effect"]) not in set(Effect):
+            remedy = f"Use one of: {', '.join(Effect)}."
+            raise InvalidInput(f"{tool.name}.metadata.effect", f"{named!r} is no effect", remedy)
+        return Effect(named)
+    if declared.get("destructiveHint") is not True and declared.get("readOnlyHint") is not False:
+        return Effect.PURE
+    return Effect.IDEMPOTENT if declared.get("idempotentHint") is True else Effect.AT_MOST_ONCE
 
 
 def state_in(given: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -142,14 +170,16 @@ def _wrap() -> None:
         journal = _journal_for(tool)
         if journal is None:
             return run(tool, tool_input, *more, **named)
-        return _Call(journal, tool, tool_input).run(lambda: run(tool, tool_input, *more, **named))
+        call = _Call(journal, tool, tool_input, named.get("tool_call_id"))
+        return call.run(lambda: run(tool, tool_input, *more, **named))
 
     @wraps(arun)
     async def watched_arun(tool: BaseTool, tool_input: Any, *more: Any, **named: Any) -> Any:
         journal = _journal_for(tool)
         if journal is None:
             return await arun(tool, tool_input, *more, **named)
-        return await _Call(journal, tool, tool_input).arun(lambda: arun(tool, tool_input, *more, **named))
+        call = _Call(journal, tool, tool_input, named.get("tool_call_id"))
+        return await call.arun(lambda: arun(tool, tool_input, *more, **named))
 
     BaseTool.run, BaseTool.arun = watched_run, watched_arun  # type: ignore[method-assign]
 
@@ -165,13 +195,14 @@ def _journal_for(tool: BaseTool) -> ToolJournal | None:
 class _Call:
     """One call under way."""
 
-    def __init__(self, journal: ToolJournal, tool: BaseTool, given: Any) -> None:
+    def __init__(self, journal: ToolJournal, tool: BaseTool, given: Any, call_id: str | None) -> None:
         self._journal, self._asked, self._state = journal, asked_of(tool, given), state_in(given)
+        self._call_id = call_id
         self._began = time.monotonic()
 
     async def arun(self, work: Callable[[], Any]) -> Any:
-        begun = self._journal.begin_tool(self._asked)
-        if (known := self._known(begun)) is not _NOTHING:
+        begun, known = await self._begin()
+        if known is not _NOTHING:
             return known
         try:
             with self._journal.within_tool(begun):
@@ -199,12 +230,28 @@ class _Call:
         return result
 
     async def _begin(self) -> tuple[Any, Any]:
+        """The call in its place, and what is to be given in place of its work. `_NOTHING`: the work is to be done."""
         begun = self._journal.begin_tool(self._asked)
-        return begun, self._known(begun)
+        if (known := self._known(begun)) is not _NOTHING:
+            return begun, known
+        try:
+            begun, refusal = await self._journal.start_tool(begun, self._asked)
+        except BaseException:
+            self._journal.leave_tool(begun)
+            raise
+        return begun, self._refused(refusal) if refusal else _NOTHING
+
+    def _refused(self, why: str) -> ToolMessage:
+        """A model reads why; code that calls the tool without one has an exception."""
+        if self._call_id is None:
+            raise ToolException(why)
+        return ToolMessage(why, name=self._asked.tool, tool_call_id=self._call_id, status="error")
 
     def _known(self, begun: Any) -> Any:
         """What the tool gave before a loss."""
         given = self._journal.recorded_tool(begun)
+        if given is not None and given.error:
+            return self._refused(given.error)
         if given is None or not given.kept:
             return _NOTHING
         try:
@@ -218,10 +265,16 @@ class _Call:
         return given_of(result, self._state, time.monotonic() - self._began)
 
     async def _failed(self, begun: Any, error: BaseException) -> None:
+        if isinstance(error, GraphInterrupt) and self._asked.effect is Effect.AT_MOST_ONCE:
+            raise InvalidInput(
+                f"{self._asked.tool}.metadata.effect",
+                "The tool declares an effect that must not happen twice, and interrupts itself, so that it runs twice",
+                "Ask before the call, as a rule of the tool policy that says `ask` does, or declare it idempotent.",
+            ) from error
         if isinstance(error, GraphBubbleUp | OffingError) or not isinstance(error, Exception):
             return self._journal.leave_tool(begun)
-        said = f"{type(error).__name__}: {error}"
-        await self._journal.end_tool(begun, self._asked, Given(error=said, seconds=time.monotonic() - self._began))
+        said, seconds = f"{type(error).__name__}: {error}", time.monotonic() - self._began
+        await self._journal.end_tool(begun, self._asked, Given(error=said, seconds=seconds, status=ToolStatus.FAILED))
 
 
 _NOTHING: Any = object()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from offing.core.errors import InvalidInput
-from offing.core.policy import Finding, Policy, Rule, Unproven, findings, is_narrower
+from offing.core.policy import Finding, Policy, Rule, Unproven, findings, is_graph_tool, is_narrower
 from offing.core.tool import ToolSpec
 from offing.mcp.catalogue import Catalogue
 from offing.sdk import Graph
@@ -29,7 +29,7 @@ def policy_of_run(graph: Graph, scope: Mapping[str, Any], wanted: Policy | None,
     specs = known_tools(graph, scope, servers)
     for finding in findings(wanted, specs):
         raise refusal(finding)
-    if beyond := is_narrower(wanted, ceiling(specs.values(), outside)):
+    if beyond := is_narrower(wanted, _with_graph_tools(ceiling(specs.values(), outside), wanted)):
         raise _beyond(beyond)
     return wanted
 
@@ -47,6 +47,12 @@ def ceiling(specs: Iterable[ToolSpec], outside: Iterable[Rule]) -> Policy:
     bound = {rule.tool for rule in rules}
     free = (Rule(tool=spec.name, others=True, copies=True) for spec in specs if spec.name not in bound)
     return Policy(rules=(*rules, *free))
+
+
+def _with_graph_tools(ceiling: Policy, wanted: Policy) -> Policy:
+    """A graph's own tools are free, so that every rule about one allows less."""
+    own = sorted({rule.tool for rule in wanted.rules if is_graph_tool(rule.tool)})
+    return Policy(rules=(*ceiling.rules, *(Rule(tool=name, others=True, copies=True) for name in own)))
 
 
 def refusal(finding: Finding) -> InvalidInput:

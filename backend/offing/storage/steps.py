@@ -71,14 +71,20 @@ OF_KINDS = f"select {COLUMNS} from step where run_id = %s and kind = any(%s) and
 
 MESSAGES = f"select {COLUMNS} from step where run_id = %s and kind = 'human' and seq > %s order by seq"
 
-TOOLS_USED = """
-    select coalesce(payload->'instead'->>'tool', payload->>'tool'), count(*) from step
+RAN = """
+    case when (payload->'own')::bool then 'graph:' else '' end
+        || coalesce(payload->'instead'->>'tool', payload->>'tool')
+"""
+"""The tool that ran, as rules name it."""
+
+TOOLS_USED = f"""
+    select {RAN}, count(*) from step
      where run_id = %s and kind = 'tool' and payload->>'rule' <> '' and payload->>'status' <> 'denied' group by 1
 """
 """Calls that the policy let through, by the tool that ran."""
 
-TOOLS_ANSWERED = """
-    select coalesce(payload->'instead'->>'tool', payload->>'tool'),
+TOOLS_ANSWERED = f"""
+    select {RAN},
            sum(octet_length((payload->'content')::text))::bigint
       from step where run_id = %s and kind = 'tool' and payload->>'status' = 'ok' group by 1
 """

@@ -10,7 +10,7 @@ from uuid import uuid5
 
 from offing.core.evidence import EvidenceBook
 from offing.core.model import Answer, EngineChoice, EngineFailure
-from offing.core.policy import Policy
+from offing.core.policy import Policy, graph_tool
 from offing.core.provenance import label_in
 from offing.core.run import StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
@@ -143,6 +143,7 @@ class Stage:
         for step in self.steps:
             if step.kind is StepKind.TOOL and step.payload["rule"] and step.payload["status"] != "denied":
                 ran = (step.payload.get("instead") or step.payload)["tool"]
+                ran = graph_tool(ran) if step.payload.get("own") else ran
                 used[ran] = used.get(ran, 0) + 1
         return used
 

@@ -8,8 +8,9 @@ from offing.core.policy.checks import Finding, findings
 from offing.core.policy.context import FRESH, PolicyContext
 from offing.core.policy.copying import NOTHING_SEEN, Seen, copied
 from offing.core.policy.deciding import decide
-from offing.core.policy.decision import Decision, Replacement, Verdict
+from offing.core.policy.decision import Decision, Replacement, Verdict, denied
 from offing.core.policy.defaults import MOST_CALLS, MOST_WEB_CALLS, WORLD_TOOLS, default_policy
+from offing.core.policy.graph_tools import graph_tool, is_graph_tool, rules_for_graph_tool
 from offing.core.policy.narrowing import Unproven, is_narrower, narrowed, proposed
 from offing.core.policy.rules import (
     NOTHING,
@@ -44,10 +45,14 @@ __all__ = [
     "copied",
     "decide",
     "default_policy",
+    "denied",
     "findings",
+    "graph_tool",
+    "is_graph_tool",
     "is_narrower",
     "narrowed",
     "policy_hash",
     "policy_of",
     "proposed",
+    "rules_for_graph_tool",
 ]

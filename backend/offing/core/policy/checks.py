@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offing.core.policy.covering import covers, shadows
+from offing.core.policy.graph_tools import is_graph_tool
 from offing.core.policy.rules import Condition, Policy, Rule, named
 from offing.core.policy.trying import Unjudged, complaint
 from offing.core.policy.wildcards import Problem, wildcard_problems
@@ -42,6 +43,9 @@ def findings(policy: Policy, tools: Mapping[str, ToolSpec]) -> tuple[Finding, ..
 
 
 def _about_tool(rule: Rule, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
+    if is_graph_tool(rule.tool):
+        yield from _about_graph_tool(rule)
+        return
     spec = tools.get(rule.tool)
     if spec is None:
         yield _no_tool(".tool", rule.tool, tools)
@@ -62,6 +66,14 @@ def _about_tool(rule: Rule, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
             f"It lets {spec.name} reach beyond the platform with whatever a model writes",
             "Limit an argument by host, path, regex, glob or one_of, or say in `reason` why not.",
         )
+
+
+def _about_graph_tool(rule: Rule) -> Iterator[Problem]:
+    """A tool of the graph's own declares nothing here, and its result has a form that only the graph knows."""
+    if rule.instead is not None:
+        yield ".instead", "No other call can stand in for one of a graph's own tools", "Give a message, or forbid it."
+    if rule.copies and not rule.reason:
+        yield ".copies", "It lets text that was copied from untrusted sources go anywhere", "Say in `reason` why."
 
 
 def _unnamed(rule: Rule, spec: ToolSpec) -> Iterator[Problem]:

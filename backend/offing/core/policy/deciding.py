@@ -10,6 +10,7 @@ from typing import Any
 from offing.core.policy.context import FRESH, PolicyContext
 from offing.core.policy.copying import copied, strings_in
 from offing.core.policy.decision import Decision, Replacement, Verdict, denied
+from offing.core.policy.graph_tools import is_graph_tool
 from offing.core.policy.places import destination
 from offing.core.policy.rules import Condition, Kind, Policy, Rule, Substitute, named
 from offing.core.policy.trying import Unjudged, complaint, well_formed
@@ -48,7 +49,7 @@ class _Call:
     def decided(self, policy: Policy) -> Decision:
         well_formed(self._args)
         unknown = [name for name in self._args if name not in self._spec.args.model_fields]
-        if unknown:
+        if unknown and not is_graph_tool(self._spec.name):  # what such a tool declares is not known here
             return denied(f"{self._spec.name} has no argument {unknown[0][:100]!r}.")
         rules = [(rule, named(rule, n)) for n, rule in enumerate(policy.rules, 1) if rule.tool == self._spec.name]
         if met := self._met(rules, "forbid"):
