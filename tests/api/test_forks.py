@@ -1,10 +1,13 @@
 """Forking a run over HTTP: what is kept, what is the fork's own, and what is refused."""
 
+from typing import Any
 from uuid import UUID, uuid4
 
+from offing.clock import new_id
+from offing.core.policy import Policy, policy_of, proposed
 from offing.core.step import CallKey, StepDraft, StepKind
 from offing.core.usage import UsageDelta
-from offing.storage import runs
+from offing.storage import erasure, runs, tool_policies
 from tests.api.conftest import Api
 
 KEYED = StepDraft(StepKind.NOTE, "looked", {"role": "speaker"}, tokens=7, turn=1, ms=20, key=CallKey(1, "look", 0))
@@ -117,3 +120,52 @@ async def test_what_a_fork_kept_is_counted_once_in_the_metrics(api: Api) -> None
         await api.http.post(f"/api/v1/runs/{origin}/fork", json={"at": 2})
     lines = (await api.http.get("/api/v1/metrics")).text.splitlines()
     assert [line.split()[-1] for line in lines if line.startswith("offing_steps_total") and '"note"' in line] == ["3.0"]
+
+
+async def test_a_tool_policy_that_was_narrowed_later_is_as_it_was_at_the_step(api: Api) -> None:
+    run = await api.submit()
+    fence = await api.hands.claim(run)
+    await api.hands.append(fence, KEYED)
+    async with api.database.transaction(api.tenant) as connection:
+        before = (await runs.by_id(connection, run)).policy
+        allowed = next(rule for rule in before["rules"] if rule["tool"] == "calculate")
+        rules: list[dict[str, Any]] = [allowed | {"most": 1}]
+        after = proposed(policy_of(before), rules)
+        assert isinstance(after, Policy), after
+        await tool_policies.narrow(connection, run, after)
+    note = StepDraft(StepKind.NOTE, "narrowed", {"narrow": rules, "refused": ""}, key=CallKey(2, "look", 0))
+    (narrowed,) = await api.hands.append(fence, note)
+    made = [(await api.http.post(f"/api/v1/runs/{run}/fork", json={"at": at})).json() for at in (2, narrowed.seq)]
+    async with api.database.transaction(api.tenant) as connection:
+        rows = [await runs.by_id(connection, UUID(one["id"])) for one in made]
+        await connection.execute("update run set policy_sha256 = 'x' where id = %s", (run,))
+    assert [policy_of(row.policy) for row in rows] == [policy_of(before), after]
+    assert len({row.policy_sha256 for row in rows}) == 2
+    unknown = (await api.http.post(f"/api/v1/runs/{run}/fork", json={"at": 2})).json()
+    assert (unknown["field"], unknown["remedy"]) == ("at", f"Name step {narrowed.seq} or a later one.")
+
+
+async def test_a_fork_from_before_an_upgrade_has_the_version_from_before_it(api: Api) -> None:
+    run = await api.submit()
+    fence = await api.hands.claim(run)
+    await api.hands.append(fence, KEYED)
+    async with api.database.transaction(api.tenant) as connection:
+        await connection.execute("update run set graph_version = 'v0' where id = %s", (run,))
+    payload = {"after": "upgrade", "from": "v1", "to": "v0"}
+    await api.hands.append(fence, StepDraft(StepKind.RESUMED, "Goes on in another version of its graph", payload))
+    assert (await api.http.post(f"/api/v1/runs/{run}/fork", json={"at": 2})).json()["graph_version"] == "v1"
+    assert (await api.http.post(f"/api/v1/runs/{run}/fork", json={"at": 3})).status_code == 409
+
+
+async def test_erasing_a_source_reaches_the_forks_of_runs_that_were_told_of_it(api: Api) -> None:
+    artefact, first = new_id(), await api.submit()
+    fence = await api.hands.claim(first)
+    await api.hands.append(fence, StepDraft(StepKind.TOOL, "read", {"content": {"artefact": str(artefact)}}))
+    await api.hands.end(fence)
+    thread = (await api.http.get(f"/api/v1/runs/{first}")).json()["thread_id"]
+    second = await api.submit(thread_id=thread)
+    forks = [UUID((await api.http.post(f"/api/v1/runs/{second}/fork")).json()["id"])]
+    forks += [UUID((await api.http.post(f"/api/v1/runs/{forks[0]}/fork")).json()["id"])]
+    async with api.database.transaction(api.tenant) as connection:
+        touched = await erasure.touched(connection, api.tenant, [artefact])
+    assert {one.run: one.read_it for one in touched} == {first: True, second: False, forks[0]: False, forks[1]: False}

@@ -51,6 +51,22 @@ def test_runs_show_and_export_read_what_was_stored(offing: Offing, documents: Pa
     assert "1822" in exported.out
 
 
+def test_a_run_is_forked_from_one_of_its_steps_and_what_it_had_is_not_done_again(
+    offing: Offing, documents: Path
+) -> None:
+    asked = offing("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--json").json
+    at = next(step["seq"] for step in asked["steps"] if step["kind"] == "tool")
+    done = offing("fork", asked["run_id"][-8:], "--at", str(at), "--turns", "3", "--json")
+    assert done.code == 0, done.err
+    assert done.json["steps"][:at] == asked["steps"][:at]
+    assert done.json["steps"][at]["title"] == f"Forked from step {at} of another run"
+    assert done.json["thread_id"] != asked["thread_id"]
+    assert "1822" in done.json["report"]
+    nowhere = offing("fork", asked["run_id"], "--at", "9999")
+    assert nowhere.code == 2
+    assert f"Name a step from 1 to {len(asked['steps']) - 1}" in nowhere.err
+
+
 def test_what_a_graph_keeps_in_the_store_is_listed_shown_and_deleted(offing: Offing) -> None:
     asked = offing("ask", "tea", "--graph", "native", "--path", str(storing.__file__), "--json")
     assert asked.code == 0, asked.err

@@ -68,7 +68,12 @@ def run(wanted: Wanted, as_json: bool) -> int:
 def engines_of(texts: tuple[str, ...], graph: Graph) -> dict[str, EngineChoice]:
     """`role=engine` texts as choices; `all=…` stands for every role of the graph."""
     roles = [role.name for role in graph.roles]
-    choices = {name: choice for name, choice in role_choices().items() if name in roles}
+    return {name: choice for name, choice in role_choices().items() if name in roles} | engines_named(texts, roles)
+
+
+def engines_named(texts: Sequence[str], roles: Sequence[str]) -> dict[str, EngineChoice]:
+    """Those of `role=engine` texts alone; `all=…` stands for every one of these roles."""
+    choices: dict[str, EngineChoice] = {}
     for text in texts:
         role, found, engine = text.partition("=")
         if not found or not engine:
@@ -125,9 +130,9 @@ async def _ask(
             default_engine=default_choice(),
             servers=Catalogue(settings.mcp),
         )
-        run = await _follow(database, hints, submitted.run, progress)
+        run = await follow(database, hints, submitted.run, progress)
         result = await run_as_json(database, run.id)
-    _print(result, as_json)
+    print_result(result, as_json)
     return 0 if run.status is RunStatus.DONE else 1
 
 
@@ -147,9 +152,9 @@ async def _take_in(database: Database, folders: Sequence[Path], settings: Settin
     return collections
 
 
-async def _follow(database: Database, hints: BusHints, run: RunRow, progress: Progress) -> RunRow:
-    """Show steps as they come, until the run has ended."""
-    shown, waited = 0, ""
+async def follow(database: Database, hints: BusHints, run: RunRow, progress: Progress, shown: int = 0) -> RunRow:
+    """Show steps as they come, until the run has ended. `shown`: the last step that is left out."""
+    waited = ""
     async with hints.live.follow(LOCAL_TENANT, {run.id}) as notices:
         while True:
             new, row = await _look(database, run.id, shown)
@@ -187,7 +192,8 @@ async def _look(database: Database, run: UUID, shown: int) -> tuple[list[Step], 
         return await steps.after(connection, run, shown, 1000), row
 
 
-def _print(result: dict[str, Any], as_json: bool) -> None:
+def print_result(result: dict[str, Any], as_json: bool) -> None:
+    """A run that has ended, for a person or a script."""
     if as_json:
         sys.stdout.write(orjson.dumps(result, option=orjson.OPT_INDENT_2).decode() + "\n")
     else:

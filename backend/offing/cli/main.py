@@ -156,6 +156,47 @@ def ask(
 
 
 @app.command
+def fork(
+    run: str,
+    *,
+    at: int | None = None,
+    engine: tuple[str, ...] = (),
+    turns: int | None = None,
+    usd: float | None = None,
+    seconds: float | None = None,
+    say: str = "",
+    path: Paths = (),
+    json: Json = False,
+) -> int:
+    """Go on from a recorded step of a run, in a run of its own; no call up to there is made again.
+
+    Parameters
+    ----------
+    run
+        Its id, or the end of it.
+    at
+        The last step that is kept, as `offing show` numbers them. None: the last one before the run's end.
+    engine
+        `role=engine` from then on, such as `planner=litellm:openai/gpt-5-mini`; or `all=…` for every role.
+    turns
+        How many turns at most, with those that are kept. None: as many as the run had.
+    usd
+        Money that it may spend, with what the kept steps have cost.
+    seconds
+        Seconds of work, with those of the kept steps.
+    say
+        What its planner is told.
+    path
+        A folder or a .py file with a graph that is not installed, or several.
+    json
+        Print only JSON on standard output.
+    """
+    from offing.cli import forking
+
+    return forking.run(forking.WantedFork(run, at, engine, turns, usd, seconds, say, path), json)
+
+
+@app.command
 def answer(run: str, *, say: str | None = None) -> int:
     """Answer what a run asks; it goes on by itself. The page of the run does the same.
 
