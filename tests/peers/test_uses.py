@@ -21,6 +21,10 @@ def refuses(_: Heard) -> Reply:
     return Fault(401, "no key")
 
 
+def answers(_: Heard) -> Reply:
+    return says("42")
+
+
 EVERY = uses.USES + agents.AGENTS
 
 
@@ -62,7 +66,7 @@ async def test_the_limit_that_a_graph_was_compiled_with_ends_it(talk: Conversing
     assert "recursion" in (ended.error or "").lower()
 
 
-@pytest.mark.parametrize("peer", [uses.use("cached", lambda _: says("42"), "42")])
+@pytest.mark.parametrize("peer", [uses.use("cached", answers, "42")])
 async def test_what_one_run_has_cached_is_not_given_to_another(talk: Conversing) -> None:
     first, second = await talk.ask(), await talk.ask()
     assert [len(model_calls(await talk.steps(run.id))) for run in (first, second)] == [1, 1]
