@@ -18,7 +18,6 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from langgraph.cache.memory import InMemoryCache
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
@@ -342,7 +341,6 @@ async def test_a_saver_and_a_stop_within_another_graph_are_found() -> None:
 
     assert await rules(one_node(compiled(checkpointer=InMemorySaver()))) == {("own-checkpointer", "node 'work'")}
     assert await rules(one_node(compiled(checkpointer=True))) == set()
-    assert await rules(one_node(compiled(cache=InMemoryCache()))) == {("own-cache", "node 'work'")}
     assert await rules(one_node(compiled(interrupt_before=["inner"]))) == {("interrupt", "node 'work'")}
     stopping = plain_graph("guide", compiled(interrupt_before=["inner"]), code=__file__)
     assert {rule for rule, _ in await rules(stopping)} == {"build"}
@@ -385,6 +383,33 @@ async def test_a_context_that_is_not_given_is_found() -> None:
     assert (found.rule, found.level) == ("no-context", "warning")
     given = plain_graph("guide", builder, code=__file__, context=lambda run: Settings("en"))
     assert await check(given) == ()
+
+
+async def awaited(version: str, state: dict[str, Any]) -> dict[str, Any]:
+    return state
+
+
+def upgraded(version: str, state: dict[str, Any]) -> dict[str, Any]:
+    return state
+
+
+def without_version(state: dict[str, Any]) -> dict[str, Any]:
+    return state
+
+
+@pytest.mark.parametrize(
+    ("upgrade", "why"),
+    [
+        (upgraded, []),
+        (
+            without_version,
+            ["`upgrade` cannot be called with a version and a state: too many positional arguments."],
+        ),
+        (awaited, ["`upgrade` is async, and nobody awaits it."]),
+    ],
+)
+async def test_an_upgrade_that_a_worker_cannot_call_is_found(upgrade: Any, why: list[str]) -> None:
+    assert [found.why for found in await check(one_node(Holder(ours).work, MessagesState, upgrade=upgrade))] == why
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from offing.testing.checking.returning import faults_of_returns
 from offing.testing.checking.shape import faults_of_shape
 from offing.testing.checking.state_types import faults_of_types
 from offing.testing.checking.trial import faults_of_trial
+from offing.testing.checking.upgrading import faults_of_upgrade
 from offing.testing.checking.walking import Walk
 
 __all__ = ["ERROR", "WARNING", "Finding", "check"]
@@ -30,7 +31,7 @@ async def check(graph: Graph) -> tuple[Finding, ...]:
         return (_not_built(graph, error),)
     whole, walk = Catalogue([graph])[graph.name], Walk(compiled)
     found = [*faults_of_models(whole, walk), *faults_of_compiling(whole, walk), *faults_of_types(whole, walk)]
-    found += [*faults_of_returns(walk), *faults_of_effects(whole, walk)]
+    found += [*faults_of_returns(walk), *faults_of_effects(whole, walk), *faults_of_upgrade(whole)]
     if whole.plain is not None:
         found += [*faults_of_plain_start(whole, compiled), *faults_of_plain_code(walk)]
     else:
