@@ -32,7 +32,8 @@ async def replayed(
 ) -> Replayed:
     """Replay a run that has ended.
 
-    Raises NotFound, InvalidInput when this installation has not the run's graph, and Conflict while the run continues.
+    Raises NotFound, InvalidInput when this installation has not the run's graph or the run was upgraded, and Conflict
+    while the run continues.
     `servers`: MCP servers whose tools runs were shown; none is asked.
     """
     async with database.transaction(tenant) as connection:
@@ -44,8 +45,17 @@ async def replayed(
         wanted = f"run {run} was made by {row.graph} {row.graph_version[:12]}, which is not installed here"
         raise InvalidInput("RUN", wanted, "Replay it where that version of the graph is.")
     recording = await _recording(database, tenant, row, _tools(row, graph, servers))
+    _check_one_version(recording)
     text_of = await _quoted(database, tenant, recording)
     return await replay(graph, recording, text_of, None, InMemorySaver)
+
+
+def _check_one_version(recording: Recording) -> None:
+    """Raise InvalidInput for a run that was upgraded: no version of its graph asks for all that is on record."""
+    for step in recording.steps:
+        if step.payload.get("after") == "upgrade":
+            why = f"run {recording.run.id} went over to another version of its graph at step {step.seq}"
+            raise InvalidInput("RUN", why, "Replay a run that one version has executed from its beginning to its end.")
 
 
 async def _recording(database: Database, tenant: UUID, row: RunRow, tools: Sequence[Tool]) -> Recording:
