@@ -8,7 +8,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.kernel.checkpointer import Checkpointer
 from offing.kernel.memory_checkpoints import MemoryCheckpoints
-from offing.storage import checkpoint_upgrade
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.plain_state import serializer
 from offing.storage.pool import Database
@@ -124,15 +123,3 @@ async def test_what_is_written_at_the_release_alone_is_the_whole_state(
         states.append((await graph.aget_state(AT)).values)
     assert states[0] == states[1]
     assert len(states[0]["log"]) == 24
-
-
-async def test_a_state_that_is_rebuilt_from_earlier_checkpoints_says_so_to_an_upgrade(pool: Database) -> None:
-    fence = (await claimed(pool, LOCAL_TENANT)).fence
-    saver = FencedSaver(pool, fence, turn_key="count")
-    graph: Any = delta().compile(checkpointer=saver)
-    await graph.ainvoke({"log": ["in"], "count": 0}, AT)
-    await saver.flush_now()
-    async with pool.transaction(LOCAL_TENANT) as connection:
-        stored = await checkpoint_upgrade.last(connection, fence)
-    assert stored is not None
-    assert stored.elsewhere == ("log",)

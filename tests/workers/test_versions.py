@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from offing.core.model import EngineChoice
+from offing.core.question import Answer
 from offing.core.run import Budget, RunStatus
 from offing.core.step import StepKind
 from offing.sdk import RunView
@@ -19,6 +20,7 @@ from offing_workers.carrying_over import upgraded
 from tests.workers.conftest import Platform, StartWorker
 from tests.workers.graphs import counting
 from tests.workers.processes import Worker
+from tests.workers.test_waiting import heard, say, waiting
 
 TURNS = 8
 PROJECT = '[project.entry-points."offing.graphs"]\nledger = "ledger:graph"\n'
@@ -80,11 +82,13 @@ class Shelf:
     def worker(self, home: str) -> Worker:
         return self._start(OFFING_GRAPH_PATHS=str(self.folder / "source"), OFFING_HOME=str(self.folder / home))
 
-    async def begun(self) -> UUID:
-        """A run of the first version, somewhere between its turns."""
+    async def begun(self, *, speaks: bool = True) -> UUID:
+        """A run of the first version."""
         graphs = Catalogue(paths=str(self.folder / "source"), home=self.folder / "first")
         slowly = EngineChoice(engine="scripted", options={"answers": [{"word": "word {turn}"}], "delay_ms": 500})
-        request = RunRequest("Count", "ledger", budget=Budget(turns=TURNS), engines={"speaker": slowly})
+        request = RunRequest(
+            "Count", "ledger", budget=Budget(turns=TURNS), engines={"speaker": slowly} if speaks else {}
+        )
         p = self._platform
         run = (await submit(p.database, p.hints, p.tenant, request, graphs=graphs)).run.id
         return run
@@ -145,6 +149,29 @@ async def test_a_run_that_cannot_be_carried_over_waits_and_says_why(platform: Pl
     assert waiting.waiting_for is not None
     assert waiting.waiting_for.endswith("; in the one here, its upgrade has no use for that state")
     assert waiting.graph_version == before.graph_version
+
+
+ASKING = """
+from dataclasses import replace
+from tests.workers.asking import branching
+graph = replace(branching, name="ledger", upgrade=lambda version, state: {"heard": ["carried", *state["heard"]]})
+"""
+
+
+async def test_a_run_whose_branches_ask_is_carried_over_and_nobody_is_asked_again(
+    platform: Platform, shelf: Shelf
+) -> None:
+    written(shelf.folder / "source", ASKING)
+    first, run = shelf.worker("first"), await shelf.begun(speaks=False)
+    right, left = await waiting(platform, run, "Right?"), await waiting(platform, run, "Left?")
+    first.finish()
+    written(shelf.folder / "source", ASKING + "SECOND = True")
+    shelf.worker("second")
+    await say(platform, run, right, Answer(text="r"))
+    await say(platform, run, left, Answer(text="l"))
+    assert await heard(platform, run) == ["carried", "left l", "quiet", "right 42 r"]
+    kinds = [step.kind for step in await platform.steps(run)]
+    assert [kinds.count(kind) for kind in (StepKind.QUESTION, StepKind.TOOL, StepKind.NOTE)] == [2, 1, 1]
 
 
 UPGRADES: list[tuple[Callable[[str, dict[str, Any]], Any], Any]] = [

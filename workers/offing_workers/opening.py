@@ -152,9 +152,9 @@ async def _recorded(connection: Connection, run: UUID, after: int) -> CallsSince
     recorded = await steps.journal(connection, run, after)
     declared = [Intent(*intent) for intent in await intents.since(connection, run, after)]
     children = await child_runs.unconsumed_since(connection, run, after)
-    return CallsSinceCheckpoint(
-        recorded, [*declared, *(Intent(key, CHILD_RUN, {"question": q}) for key, q in children)]
-    )
+    begun = [*declared, *(Intent(key, CHILD_RUN, {"question": q}) for key, q in children)]
+    upgraded_at = await steps.last_upgrade(connection, run) if recorded else 0
+    return CallsSinceCheckpoint(recorded, begun, upgraded_at=upgraded_at)
 
 
 async def _received(connection: Connection, row: RunRow, *, fresh: bool) -> Mapping[str, int]:

@@ -29,12 +29,13 @@ from offing.services.reach import Reach
 from offing.services.runs import ended_step
 from offing.services.store_items import MAX_ITEMS, TenantItems
 from offing.storage import runs, spend, steps
+from offing.storage.checkpoints import PostgresCheckpoints
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
 from offing.telemetry.logs import bound
 from offing.telemetry.redaction import redact
 from offing_workers import waiting
-from offing_workers.carrying_over import carried_over
+from offing_workers.carrying_over import carried_over, thread_carried_over
 from offing_workers.epoch import EpochDatabase
 from offing_workers.hold import Drain, Hold
 from offing_workers.opening import ClaimedEpoch, OpenedRun, opened
@@ -159,14 +160,10 @@ class Slice:
             row = await runs.by_id(connection, self._fence.run)
             if (row.fence, row.status) != (self._fence.number, RunStatus.RUNNING):
                 raise Fenced(str(self._fence.run), self._fence.number)
-            graph = at_version(self._graphs, row.graph, row.graph_version)
-            if graph is None and (here := self._graphs.get(row.graph)) is not None and here.upgrade is not None:
-                graph = here
-                if why := await carried_over(connection, self._fence, self._limits.term, row, graph):
-                    return await self._wait_for_version(connection, row, why)
-                row = await runs.by_id(connection, self._fence.run)
-            if graph is None:
-                return await self._wait_for_version(connection, row)
+            graph = await self._graph_here(connection, row)
+            if isinstance(graph, str):
+                return await self._wait_for_version(connection, row, graph)
+            row = await runs.by_id(connection, self._fence.run) if row.graph_version != graph.version else row
             self._at_exit, self._is_rollout = row.durability == "exit", row.kind == "rollout"
             saver = FencedSaver(
                 self._database,
@@ -182,6 +179,16 @@ class Slice:
         with slice_span(self._fence, row.graph, row.traceparent) as spans:
             opened_run.run.parts.spans.nodes = spans
             await self._work(row, graph, saver, opened_run)
+
+    async def _graph_here(self, connection: Connection, row: RunRow) -> Graph | str:
+        """The graph that the run continues with, which may be another version, or what is in the way of that."""
+        known = at_version(self._graphs, row.graph, row.graph_version)
+        graph = known or self._graphs.get(row.graph)
+        if graph is None or graph.upgrade is None:
+            return known or ""
+        store = PostgresCheckpoints(self._database, self._fence, graph.plain.types if graph.plain else None)
+        why = "" if known else await carried_over(connection, self._fence, self._limits.term, row, graph, store)
+        return why or await thread_carried_over(connection, self._fence, row, graph, store) or graph
 
     async def _give_back_lost(self) -> None:
         """By itself: in the transaction that opens the slice, others of the tenant would wait until all is read."""

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+BEGINS = "begins"
+"""In the metadata of a checkpoint: its run has not begun, and will with the state that this one has for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskWrite:
@@ -45,5 +48,20 @@ class StoredCheckpoint:
     """Writes that belong to the next checkpoint, in LangGraph's order."""
 
     @property
+    def of_run(self) -> UUID | None:
+        """The run that began before it. `None` if that is not known, or none had."""
+        return None if BEGINS in self.metadata else self.run_id
+
+    @property
     def superstep(self) -> int:
         return int(self.metadata.get("step", -1))
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradedCheckpoint:
+    """A checkpoint as another version of the graph has it. Its id is that of the one that it stands in for."""
+
+    checkpoint: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    delta: tuple[str, ...]
+    """Channels that are rebuilt from earlier checkpoints."""

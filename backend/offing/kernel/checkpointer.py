@@ -271,7 +271,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         if found is None:
             return None
         self._turns[""] = self._turn(found.checkpoint)
-        return Position(found.run_id, found.superstep)
+        return Position(found.of_run, found.superstep)
 
     async def save(self, connection: Any) -> Due:
         """Write the checkpoints that are due, in the caller's transaction. Raises Fenced."""

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from offing.core.errors import AlreadyRecorded, Fenced, OffingError, Unavailable
-from offing.core.step import CallKey, Step, StepDraft, StepKind, place_step
+from offing.core.step import CallKey, Step, StepDraft, place_step
 from offing.core.tool import Effect
 from offing.finishing import finished
 from offing.kernel.call_key import Call
@@ -26,9 +26,6 @@ from offing.telemetry.redaction import without_secrets
 
 RETRY_SECONDS = 0.1
 """Time between tries while the store is unreachable."""
-
-MAX_RESUMED = 100
-"""Steps that are looked through for the one of an upgrade."""
 
 
 class RecordStore(JournalStore, StepStore, Protocol):
@@ -114,13 +111,13 @@ class Journal:
         if self.recorded.is_declared(call):
             return False
         if not self.recorded.is_exhausted:
-            await self.recorded.check_effect(call, await self._last_upgrade())
+            await self.recorded.check_effect(call)
         return await self._store.declare_intent(call.key, tool, args, effect)
 
     async def check_child(self, call: Call) -> None:
         """A child run is about to be created. Raises NonDeterminismError as `declare_effect` does."""
         if not self.recorded.is_exhausted and not self.recorded.is_declared(call):
-            await self.recorded.check_effect(call, await self._last_upgrade())
+            await self.recorded.check_effect(call)
 
     def note_anew(self, call: Call, draft: StepDraft, usd: Decimal = NOTHING) -> StepDraft:
         """Say in a step that its call was made anew, because the node did not ask for the recorded one again."""
@@ -131,11 +128,6 @@ class Journal:
         said = f"made anew: step {', '.join(map(str, seqs))} asked for something else"
         detail = f"{draft.detail} \u00b7 {said}" if draft.detail else said
         return replace(draft, payload={**draft.payload, "anew": anew}, detail=detail)
-
-    async def _last_upgrade(self) -> int:
-        """The step with which the run went over to another version of its graph. 0: it did not."""
-        resumed = await self._store.last_steps(StepKind.RESUMED, MAX_RESUMED)
-        return max((step.seq for step in resumed if step.payload.get("after") == "upgrade"), default=0)
 
     def buffer(self, draft: StepDraft) -> None:
         """Append with the next append, in its transaction. Lost with it, the same node makes it again."""

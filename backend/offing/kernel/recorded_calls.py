@@ -73,11 +73,10 @@ class RecordedCalls(Protocol):
         """A call that is not on record is about to be made. Raises where it must not be."""
         ...
 
-    async def check_effect(self, call: Call, since: int) -> None:
+    async def check_effect(self, call: Call) -> None:
         """A call with a side effect is about to be made that is not on record.
 
-        Raises NonDeterminismError where recorded calls of its node were not asked for again. Steps up to `since` do not
-        count: they were recorded by another version of the graph.
+        Raises NonDeterminismError where recorded calls of its node were not asked for again.
         """
         ...
 
@@ -111,10 +110,15 @@ class RecordedCalls(Protocol):
 
 
 class CallsSinceCheckpoint:
-    """What earlier claims recorded, and declared, after the checkpoint that this one starts from."""
+    """What earlier claims recorded, and declared, after the checkpoint that this one starts from.
 
-    def __init__(self, steps: Mapping[CallKey, Step], intents: Iterable[Intent] = ()) -> None:
-        self._steps = dict(steps)
+    `upgraded_at`: the step with which the run went over to this version of its graph, 0 for none. What another version
+    had recorded before is read back where this one asks for the same, and is no difference where it does not.
+    """
+
+    def __init__(self, steps: Mapping[CallKey, Step], intents: Iterable[Intent] = (), *, upgraded_at: int = 0) -> None:
+        self._steps = {key: step for key, step in steps.items() if key.digest or step.seq > upgraded_at}
+        self._upgraded_at = upgraded_at
         self._intents = {intent.key: intent for intent in intents if intent.key not in steps}
         self._declared = set[CallKey]()
         """Calls whose side effect was declared, and that were asked for again."""
@@ -156,8 +160,8 @@ class CallsSinceCheckpoint:
     def check_new(self, call: Call) -> None:
         """A call that the record does not have is made."""
 
-    async def check_effect(self, call: Call, since: int) -> None:
-        await self._wait_for_neighbors(call, lambda: self._left_at(call.path, since))
+    async def check_effect(self, call: Call) -> None:
+        await self._wait_for_neighbors(call, lambda: self._left_at(call.path))
 
     async def check_request(self, call: Call) -> None:
         await self._wait_for_neighbors(call, lambda: self._requests_at(call.path))
@@ -191,9 +195,9 @@ class CallsSinceCheckpoint:
     def compare_report(self, report: Report, step: Step) -> None:
         """What is on record holds."""
 
-    def _left_at(self, path: CallPath, since: int) -> list[str]:
+    def _left_at(self, path: CallPath) -> list[str]:
         """Recorded calls and declared side effects of a node that were not asked for again, in words."""
-        steps = [s for key, s in self._steps.items() if _place(key) == path and s.seq > since]
+        steps = [s for key, s in self._steps.items() if _place(key) == path and s.seq > self._upgraded_at]
         told = [f"{_asked(s)} (step {s.seq})" for s in sorted(steps, key=lambda step: step.seq)]
         intents = [i for key, i in self._intents.items() if _place(key) == path]
         return told + [f"{_request(i.name, i.args)}, which had begun" for i in intents]
@@ -201,7 +205,8 @@ class CallsSinceCheckpoint:
     def _requests_at(self, path: CallPath) -> list[str]:
         """What a node asked a person and did not ask again, in words."""
         asked = [s for key, s in self._steps.items() if (key.superstep, key.path.partition("?")[0]) == path]
-        requests = sorted((s for s in asked if s.kind is StepKind.QUESTION), key=lambda step: step.seq)
+        new = [s for s in asked if s.kind is StepKind.QUESTION and s.seq > self._upgraded_at]
+        requests = sorted(new, key=lambda step: step.seq)
         return [f"{s.payload['prompt']!r} {shortened(s.payload['detail'])} (step {s.seq})" for s in requests]
 
 

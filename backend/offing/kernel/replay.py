@@ -346,7 +346,7 @@ class _RecordedCalls:
     def is_declared(self, call: Call) -> bool:
         return False
 
-    async def check_effect(self, call: Call, since: int) -> None:
+    async def check_effect(self, call: Call) -> None:
         """Nothing has an effect in a replay."""
 
     async def check_request(self, call: Call) -> None:

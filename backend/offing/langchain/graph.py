@@ -24,6 +24,7 @@ MESSAGES = "messages"
 
 Start = Callable[[RunView], dict[str, Any]]
 Answered = Callable[[Mapping[str, Any]], str]
+Upgrade = Callable[[str, dict[str, Any]], dict[str, Any] | None]
 
 
 def plain_graph(
@@ -44,6 +45,7 @@ def plain_graph(
     by_name: Mapping[str, str] | None = None,
     store_index: Mapping[str, Any] | None = None,
     store_ttl: Mapping[str, Any] | None = None,
+    upgrade: Upgrade | None = None,
 ) -> Graph:
     """Register a graph that knows nothing of this platform.
 
@@ -56,8 +58,9 @@ def plain_graph(
     `offing_tools` offers it, as in `Graph.tools`. `by_name`: which of `models` stands for a model that the graph's code
     names, as {"openai:gpt-5": "agent"}; `*` is any other. Such a graph is given as a function that imports and builds
     it. `store_index` and `store_ttl`: how LangGraph's store searches its items by meaning, and after how long they
-    expire, in LangGraph's words: {"dims": 1536, "embed": embed, "fields": ["text"]} and {"default_ttl": 60}. Raises
-    InvalidInput.
+    expire, in LangGraph's words: {"dims": 1536, "embed": embed, "fields": ["text"]} and {"default_ttl": 60}. `upgrade`:
+    makes a state of this version from that of another, as in `Graph.upgrade`; keys that it leaves out are not set.
+    Raises InvalidInput.
     """
     if not models or len(set(models)) < len(models):
         raise InvalidInput("models", "names must be given, each once", "Name each OffingChatModel of the graph.")
@@ -74,6 +77,7 @@ def plain_graph(
         roles=tuple(chat_role(model) for model in models),
         engines=dict.fromkeys(models, engine) if engine else {},
         tools=tuple(tools),
+        upgrade=upgrade,
         plain=Plain(_answer(answer), context, tuple(state_types), partial(_around, names), store_index, store_ttl),
     )
 

@@ -54,7 +54,8 @@ class Graph:
     """Own tools that its runs may call, beside the platform's: as values, or by the name under which another package
     offers them. A tool that is not named here is refused."""
     upgrade: Callable[[str, dict[str, Any]], dict[str, Any] | None] | None = None
-    """Makes a state of this version from that of another, given as (its version, its state): every key of the new one.
-    None from it: that state cannot be carried over. None here: a run waits for a worker with its own version."""
+    """Makes a state of this version from that of another, given as (its version, its state): every key of the new one,
+    though a graph for LangGraph alone may leave keys out, which are then not set. `None` from it: that state cannot be
+    carried over. `None` here: a run waits for a worker with its own version."""
     plain: Plain | None = None
     """For a graph that is written for LangGraph alone; see `offing.langchain.plain_graph`. None: it knows the SDK."""

@@ -1,113 +1,113 @@
-"""A run's state moved to another version of its graph: its last checkpoint written anew, and its version changed.
+"""A run's last checkpoint written anew for another version of its graph, and the run's version changed.
 
-The only home of that rewriting. It does not know what the new state is made of.
+The checkpoint keeps its id, from which LangGraph makes the ids of tasks and interrupts. What it was before stays in the
+history under another id, as the one that it follows.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-import orjson
-from langgraph.checkpoint.base import Checkpoint
 from langgraph.checkpoint.base.id import uuid6
-from psycopg.types.json import Jsonb
 
-from offing.core.errors import Fenced, StateTooLarge
+from offing.core.checkpoint import BEGINS, StoredCheckpoint, UpgradedCheckpoint
+from offing.core.errors import Fenced
 from offing.core.run import Fence
-from offing.storage.checkpoints import LIMIT, PUT
-from offing.storage.fencing import OURS, ours
-from offing.storage.plain_state import serializer
+from offing.storage.checkpoints import PostgresCheckpoints
+from offing.storage.fencing import OURS, SHARED, ours
 from offing.storage.pool import Connection
 
-LAST = """
-    select checkpoint_id, body, metadata, superstep, channels || delta from checkpoint
-     where thread_id = %s and ns = '' and run_id = %s order by nth desc limit 1
+CALLED = "select distinct ns from checkpoint where thread_id = %s and ns <> '' and metadata->'parents'->>'' = %s"
+
+FOLLOW = f"""
+    with guard as ({SHARED}),
+    stored as (
+      select * from checkpoint where thread_id = %(thread)s and ns = '' and checkpoint_id = %(id)s
+         and exists (select from guard)),
+    before as (
+      update checkpoint c set created_at = stored.created_at
+        from stored where c.thread_id = stored.thread_id and c.ns = '' and c.checkpoint_id = %(before)s)
+    update checkpoint c set parent_id = %(before)s, turn = %(turn)s, nth = default, created_at = clock_timestamp()
+      from stored where c.thread_id = stored.thread_id and c.ns = '' and c.checkpoint_id = stored.checkpoint_id
+    returning 1
+"""
+"""The latest again, behind the one that holds what it was before, which is as old as it was. A fork from a step before
+the upgrade begins with that one."""
+
+DROP_WRITES = f"""
+    with guard as ({SHARED})
+    delete from checkpoint_write
+     where thread_id = %(thread)s and ns = '' and checkpoint_id = %(id)s and exists (select from guard)
+       and (task_id, idx) in (select * from unnest(%(tasks)s::text[], %(positions)s::int[]))
 """
 
-RECORDED = "select coalesce(max(superstep), -2) from step where run_id = %s and superstep is not null"
-
-EFFECT = "select 1 from intent where run_id = %s and superstep > %s limit 1"
+BEFORE = """
+    select r.graph_version from run r join (
+      select run_id from checkpoint where thread_id = %s and ns = '' order by nth desc limit 1) as c on r.id = c.run_id
+     where r.id <> %s and r.graph = %s
+"""
 
 REPIN = f"update run set graph_version = %(version)s where {OURS} returning 1"
 
-CONTROL = ("branch:", "__")
-"""How names of channels begin that say where a graph stands; all others are its state."""
+
+async def called(
+    connection: Connection, store: PostgresCheckpoints, fence: Fence, stored: StoredCheckpoint
+) -> list[StoredCheckpoint]:
+    """The latest checkpoints of the subgraphs that the superstep after a checkpoint has called."""
+    rows = await (await connection.execute(CALLED, (fence.thread, stored.id))).fetchall()
+    found = [await store.get(connection, ns, None) for (ns,) in rows]
+    return [one for one in found if one is not None and one.metadata["parents"][""] == stored.id]
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A run's last checkpoint."""
-
-    id: str
-    checkpoint: Checkpoint
-    metadata: Mapping[str, Any]
-    superstep: int
-    recorded: int
-    """The last superstep in which anything is on record."""
-    had_effect: bool
-    """A tool with an effect was called after it."""
-    elsewhere: tuple[str, ...] = ()
-    """Channels whose values are not in the checkpoint's row: what LangGraph rebuilds from earlier ones."""
-
-    @property
-    def state(self) -> dict[str, Any]:
-        values = self.checkpoint["channel_values"]
-        return {name: value for name, value in values.items() if not name.startswith(CONTROL)}
-
-    @property
-    def following(self) -> set[str]:
-        """The nodes that come next."""
-        values = self.checkpoint["channel_values"]
-        return {name.removeprefix("branch:to:") for name in values if name.startswith("branch:to:")}
-
-
-async def last(connection: Connection, fence: Fence) -> Stored | None:
-    """None: the run has not begun."""
-    row = await (await connection.execute(LAST, (fence.thread, fence.run))).fetchone()
-    if row is None:
-        return None
-    recorded = await (await connection.execute(RECORDED, (fence.run,))).fetchone()
-    effect = await (await connection.execute(EFFECT, (fence.run, row[3]))).fetchone()
-    checkpoint = serializer().loads_typed(("msgpack", row[1]))
-    return Stored(
-        row[0], checkpoint, row[2], row[3], recorded[0] if recorded else -2, effect is not None, tuple(row[4])
-    )
+async def version_before(connection: Connection, fence: Fence, graph: str) -> str | None:
+    """The version of the graph whose state a run would begin with. `None`: it has begun, or there is no such state."""
+    row = await (await connection.execute(BEFORE, (fence.thread, fence.run, graph))).fetchone()
+    return row[0] if row else None
 
 
 async def rewrite(
-    connection: Connection, fence: Fence, stored: Stored, state: Mapping[str, Any], turn: int | None
+    connection: Connection,
+    store: PostgresCheckpoints,
+    fence: Fence,
+    stored: StoredCheckpoint,
+    new: UpgradedCheckpoint,
+    rebuilt: Sequence[str],
+    turn: int | None,
 ) -> None:
-    """Write the state behind everything that is on record. Raises Fenced, and StateTooLarge.
+    """Write a checkpoint anew. Raises Fenced, and StateTooLarge before anything is written.
 
-    What was recorded after the checkpoint is not read back: another version may ask for other things in its place.
+    `rebuilt` names the channels of the stored one that are rebuilt from earlier ones.
     """
-    superstep = max(stored.superstep, stored.recorded)
-    superstep += superstep > stored.superstep  # else the next superstep has keys that nothing is recorded under
-    old = stored.checkpoint
-    control = {name: value for name, value in old["channel_values"].items() if name.startswith(CONTROL)}
-    versions = dict(old["channel_versions"])
-    newest: Any = max(versions.values(), default="00000001")
-    versions |= {name: newest for name in state if name not in versions}
-    id = str(uuid6(clock_seq=superstep))
-    body = {**old, "id": id, "channel_values": {**control, **state}, "channel_versions": versions}
-    _, blob = serializer().dumps_typed(body)
-    if len(blob) > LIMIT:
-        raise StateTooLarge(f"The upgraded state has {len(blob)} bytes, over {LIMIT}.")
-    parameters: dict[str, Any] = {
-        **_guard(fence),
-        "ns": "",
-        "id": id,
-        "parent": stored.id,
-        "superstep": superstep,
-        "turn": turn,
-        "body": blob,
-        "metadata": Jsonb({**stored.metadata, "step": superstep}, dumps=orjson.dumps),
-        "channels": [],
-        "versions": [],
-        "delta": [],
-    }
-    if await (await connection.execute(PUT, parameters)).fetchone() is None:
+    before: Any = {**stored.checkpoint, "id": _new_id(stored)}
+    after: Any = new.checkpoint
+    rows = [
+        store.prepare("", before, stored.metadata, parent=stored.parent, turn=None, delta=rebuilt, parent_writes=()),
+        store.prepare("", after, new.metadata, parent=before["id"], turn=turn, delta=new.delta, parent_writes=()),
+    ]
+    for row in rows:
+        await store.put(connection, row)
+    given = {**_guard(fence), "before": before["id"], "turn": turn, "id": stored.id}
+    if await (await connection.execute(FOLLOW, given)).fetchone() is None:
         raise Fenced(str(fence.run), fence.number)
+
+
+async def follow(
+    connection: Connection, store: PostgresCheckpoints, stored: StoredCheckpoint, new: UpgradedCheckpoint
+) -> None:
+    """Write a checkpoint that a run begins with, behind the last one of its thread. Raises Fenced, StateTooLarge."""
+    after: Any = {**new.checkpoint, "id": _new_id(stored)}
+    metadata = {**new.metadata, BEGINS: True}
+    row = store.prepare("", after, metadata, parent=stored.id, turn=None, delta=new.delta, parent_writes=())
+    await store.put(connection, row)
+
+
+def _new_id(stored: StoredCheckpoint) -> str:
+    return str(uuid6(clock_seq=stored.superstep))
+
+
+async def drop_writes(connection: Connection, fence: Fence, id: str, writes: Sequence[tuple[str, int]]) -> None:
+    """Remove what tasks wrote at a checkpoint, so that they run again."""
+    tasks, positions = [task for task, _ in writes], [position for _, position in writes]
+    await connection.execute(DROP_WRITES, {**_guard(fence), "id": id, "tasks": tasks, "positions": positions})
 
 
 async def repin(connection: Connection, fence: Fence, version: str) -> None:

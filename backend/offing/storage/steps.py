@@ -67,6 +67,10 @@ LAST_OF_KIND = f"""
      order by seq
 """
 
+LAST_UPGRADE = """
+    select coalesce(max(seq), 0) from step where run_id = %s and kind = 'resumed' and payload->>'after' = 'upgrade'
+"""
+
 OF_KINDS = f"select {COLUMNS} from step where run_id = %s and kind = any(%s) and seq > %s order by seq limit %s"
 
 MESSAGES = f"select {COLUMNS} from step where run_id = %s and kind = 'human' and seq > %s order by seq"
@@ -143,6 +147,12 @@ async def by_seq(connection: Connection, run: UUID, seqs: Sequence[int]) -> list
 async def last_of_kind(connection: Connection, run: UUID, kind: StepKind, limit: int) -> list[Step]:
     """The last `limit` steps of a kind, oldest first."""
     return [step_of(row) for row in await (await connection.execute(LAST_OF_KIND, (run, kind, limit))).fetchall()]
+
+
+async def last_upgrade(connection: Connection, run: UUID) -> int:
+    """The step with which the run went over to the version of its graph that it has now. 0: it always had that."""
+    row = await (await connection.execute(LAST_UPGRADE, (run,))).fetchone()
+    return row[0] if row else 0
 
 
 async def of_kinds(connection: Connection, run: UUID, kinds: Sequence[StepKind], seq: int, limit: int) -> list[Step]:

@@ -3,6 +3,8 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -11,6 +13,9 @@ import pytest
 import offing.kernel.recorded_calls
 from offing.core.errors import NonDeterminismError
 from offing.core.policy import Policy, Rule
+from offing.core.step import CallKey, StepDraft, StepKind, place_step
+from offing.kernel.call_key import Call, digest_of
+from offing.kernel.recorded_calls import CallsSinceCheckpoint, Intent
 from offing.sdk import Effect, Graph, RunContext, ToolArgs, ToolCall, ToolOutput, tool
 from offing.testing import Rehearsal, rehearse
 from tests.workers.graphs import untyped
@@ -134,3 +139,34 @@ async def test_calls_side_by_side_may_come_in_another_order_after_a_loss() -> No
         assert isinstance(run, Rehearsal), run
         assert sorted(r.args["to"] for r in run.tool_results) == ["a", "b", "c"]
         assert not any("anew" in step.payload for step in run.steps)
+
+
+def letter(to: str) -> Call:
+    request = ("send", {"to": to})
+    return Call(CallKey(1, "act", 0, digest_of(request)), request, "act/0")
+
+
+@pytest.mark.parametrize("kind", [StepKind.TOOL, StepKind.QUESTION])
+async def test_what_another_version_recorded_is_read_back_and_is_no_difference(kind: StepKind) -> None:
+    payload = {"tool": "send", "args": {"to": "Ada"}, "prompt": "Send it?", "detail": ""}
+    draft = StepDraft(kind, "Ada", payload, key=letter("Ada").key)
+    steps = {letter("Ada").key: place_step(draft, 7, datetime.now(UTC), 1)}
+    checks = [CallsSinceCheckpoint.check_effect, CallsSinceCheckpoint.check_request]
+    check = checks[kind is StepKind.QUESTION]
+    with pytest.raises(NonDeterminismError):
+        await check(CallsSinceCheckpoint(steps, upgraded_at=6), letter("Bob"))
+    await check(CallsSinceCheckpoint(steps, upgraded_at=8), letter("Bob"))
+    assert CallsSinceCheckpoint(steps, upgraded_at=8).take(letter("Ada"), frozenset({kind})) is not None
+
+
+async def test_a_side_effect_that_had_begun_in_another_version_is_a_difference() -> None:
+    calls = CallsSinceCheckpoint({}, [Intent(letter("Ada").key, "send", {"to": "Ada"})], upgraded_at=8)
+    with pytest.raises(NonDeterminismError):
+        await calls.check_effect(letter("Bob"))
+
+
+def test_a_call_that_another_version_recorded_before_keys_had_digests_is_not_read_back() -> None:
+    key = replace(letter("Ada").key, digest="")
+    steps = {key: place_step(StepDraft(StepKind.TOOL, "Ada", {}, key=key), 7, datetime.now(UTC), 1)}
+    assert CallsSinceCheckpoint(steps, upgraded_at=8).take(letter("Bob"), frozenset({StepKind.TOOL})) is None
+    assert CallsSinceCheckpoint(steps, upgraded_at=6).take(letter("Bob"), frozenset({StepKind.TOOL})) is not None

@@ -1,0 +1,397 @@
+"""A run of a graph for LangGraph alone is carried over to another version: what stays, and what is in the way.
+
+Each graph is executed by LangGraph itself over the stored checkpoints, first in one version and then in the other.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+import operator
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, Any
+
+import pytest
+from langgraph.channels import DeltaChannel
+from langgraph.func import entrypoint, task
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, Send, interrupt
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from offing.core.run import Fence
+from offing.core.step import CallKey
+from offing.core.tool import Effect
+from offing.langchain import plain_graph
+from offing.storage import intents, runs
+from offing.storage.checkpoints import PostgresCheckpoints
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from offing_workers.carrying_over import carried_over
+from offing_workers.saver import FencedSaver
+from tests.storage.builders import TERM, claimed
+
+AT: Any = {"configurable": {"thread_id": "t"}}
+LONG = "x" * 1_000
+
+make_typed_dict: Any = TypedDict
+
+Build = Callable[[], Any]
+Upgrade = Callable[[str, dict[str, Any]], Any]
+
+
+def same(version: str, state: dict[str, Any]) -> dict[str, Any]:
+    return state
+
+
+class State(TypedDict, total=False):
+    text: str
+    log: Annotated[list[str], operator.add]
+
+
+class Wider(State, total=False):
+    added: str
+
+
+class Held:
+    """A claimed run, which plays a graph and is carried over to another."""
+
+    def __init__(self, pool: Database, fence: Fence) -> None:
+        self.pool, self.fence = pool, fence
+        self.content: tuple[type, ...] | None = ()
+        """`None`: its graph knows the SDK, and its state is small."""
+
+    async def play(self, build: Build, given: Any) -> Any:
+        """As far as the graph comes. A node that raises stops it where it is."""
+        saver: Any = FencedSaver(self.pool, self.fence, content=self.content)
+        graph = build()
+        graph = graph.compile(checkpointer=saver) if hasattr(graph, "compile") else graph.copy({"checkpointer": saver})
+        with suppress(ZeroDivisionError):
+            await graph.ainvoke(given, AT, durability="sync")
+        state = await graph.aget_state(AT)
+        await saver.flush_now()
+        return state
+
+    async def answer(self, build: Build, asked: Any, value: Any) -> Any:
+        """Give this to the interrupt that was pending in a state; the state at the end."""
+        (pending,) = asked.interrupts
+        return (await self.play(build, Command(resume={pending.id: value}))).values
+
+    async def carry(self, build: Build, upgrade: Upgrade = same) -> str:
+        graph = plain_graph("counting", build, code=__file__, upgrade=upgrade)
+        if self.content is None:
+            graph = replace(graph, plain=None, start=lambda _: {"text": "", "log": []})
+        store = PostgresCheckpoints(self.pool, self.fence, self.content)
+        async with self.pool.transaction(LOCAL_TENANT) as connection:
+            row = await runs.by_id(connection, self.fence.run)
+            return await carried_over(connection, self.fence, TERM, row, graph, store)
+
+    async def rows(self) -> list[tuple[str, datetime]]:
+        """Ids and times of the stored checkpoints, in the order of writing."""
+        sql = "select checkpoint_id, created_at from checkpoint where thread_id = %s order by nth"
+        async with self.pool.transaction(LOCAL_TENANT) as connection:
+            return await (await connection.execute(sql, (self.fence.thread,))).fetchall()
+
+    async def declare(self, path: str, superstep: int) -> None:
+        async with self.pool.transaction(LOCAL_TENANT) as connection:
+            key = CallKey(superstep, path, 0, "digest")
+            await intents.declare(connection, self.fence, key, "send_mail", {}, Effect.AT_MOST_ONCE)
+
+
+@pytest.fixture
+async def held(pool: Database) -> Held:
+    return Held(pool, (await claimed(pool, LOCAL_TENANT)).fence)
+
+
+def chain(schema: Any, *nodes: Any) -> Build:
+    """Nodes one after the other, each under the name of its function or graph."""
+
+    def build() -> Any:
+        graph: Any = StateGraph(schema)
+        names = [getattr(node, "__name__", None) or node.name for node in nodes]
+        for name, node in zip(names, nodes, strict=True):
+            graph.add_node(name, node, **({"input_schema": schema} if hasattr(node, "__name__") else {}))
+        for one, after in zip([START, *names], [*names, END], strict=True):
+            graph.add_edge(one, after)
+        return graph
+
+    return build
+
+
+def begin(state: State) -> State:
+    return {"text": LONG, "log": ["begun"]}
+
+
+def ask(state: State) -> State:
+    return {"log": [interrupt("Which?")]}
+
+
+def end(state: Wider) -> Wider:
+    return {"log": [f"{state.get('added')} {len(state.get('text', ''))}"]}
+
+
+FIRST, SECOND = chain(State, begin, ask, end), chain(Wider, begin, ask, end)
+
+
+async def test_a_run_that_asks_has_its_new_state_and_hears_the_answer(held: Held) -> None:
+    asked = await held.play(FIRST, {"text": ""})
+    assert await held.carry(SECOND, lambda _, state: {**state, "added": LONG, "text": LONG[1:]}) == ""
+    assert (await held.answer(SECOND, asked, "yes"))["log"] == ["begun", "yes", f"{LONG} 999"]
+
+
+async def test_the_state_before_stays_in_the_history(held: Held) -> None:
+    before, stored = await held.play(FIRST, {"text": ""}), await held.rows()
+    assert await held.carry(SECOND, lambda _, state: {**state, "text": "short"}) == ""
+    saver: Any = FencedSaver(held.pool, held.fence, content=())
+    graph = SECOND().compile(checkpointer=saver)
+    past = [snapshot async for snapshot in graph.aget_state_history(AT)]
+    assert [one.values.get("text") for one in past] == ["short", LONG, "", None]
+    assert past[0].config["configurable"]["checkpoint_id"] == before.config["configurable"]["checkpoint_id"]
+    assert past[0].parent_config == past[1].config
+    rows = await held.rows()
+    assert [at for _, at in rows[:-1]] == [at for _, at in stored]
+    assert rows[-1][0] == stored[-1][0]
+    assert rows[-1][1] > stored[-1][1]
+
+
+async def test_a_key_that_the_upgrade_leaves_out_is_not_set(held: Held) -> None:
+    asked = await held.play(FIRST, {"text": ""})
+    assert await held.carry(SECOND, lambda _, state: {"text": state["text"]}) == ""
+    assert (await held.answer(SECOND, asked, "yes"))["log"] == ["yes", "None 1000"]
+
+
+def renamed_ask(state: State) -> State:
+    return {"log": [interrupt("Which?")]}
+
+
+UPGRADES: list[tuple[Upgrade, str]] = [
+    (lambda _, state: None, "its upgrade has no use for that state"),
+    (lambda _, state: state | {"other": 1, "more": 2}, "its upgrade gave other keys: more, other"),
+    (lambda _, state: {"text": 1 / 0}, "its upgrade raised ZeroDivisionError: division by zero"),
+    (lambda _, state: {"text": "x" * 17_000_000}, "The graph's state has 17"),
+]
+
+
+@pytest.mark.parametrize(("upgrade", "why"), UPGRADES)
+async def test_a_state_that_cannot_be_had_leaves_the_run_as_it_was(held: Held, upgrade: Upgrade, why: str) -> None:
+    before = await held.play(FIRST, {"text": ""})
+    assert (await held.carry(SECOND, upgrade)).startswith(why)
+    assert await held.play(FIRST, None) == before
+
+
+def parted(*, parts: str = "part", key: str = "log") -> Build:
+    """Branches, of which one asks and the others finish."""
+    fields: Any = {"text": str, key: Annotated[list[str], operator.add]}
+    schema: Any = make_typed_dict("Parted", fields, total=False)
+
+    def part(state: Any) -> Any:
+        return {key: [interrupt("Which?") if state["n"] == 1 else f"part {state['n']}"]}
+
+    def build() -> Any:
+        graph: Any = StateGraph(schema)
+        graph.add_node("begin", lambda _: {"text": "begun"})
+        graph.add_node(parts, part)
+        graph.add_edge(START, "begin")
+        graph.add_conditional_edges("begin", lambda _: [Send(parts, {"n": n}) for n in range(3)], [parts])
+        return graph
+
+    return build
+
+
+def joined(*, target: str = "last", others: tuple[str, ...] = ("quick", "asks")) -> Build:
+    """Two nodes side by side, one of which asks, and one that waits for both."""
+
+    def build() -> Any:
+        graph: Any = StateGraph(State)
+        for name in (*others, "asks"):
+            graph.add_node(
+                name, ask if name == "asks" else lambda _: {"log": ["quick"]}
+            ) if name not in graph.nodes else 0
+        graph.add_node(target, lambda _: {"log": ["last"]})
+        for name in graph.nodes:
+            if name != target:
+                graph.add_edge(START, name)
+        graph.add_edge(list(others), target)
+        return graph
+
+    return build
+
+
+def nested(*nodes: Any, schema: Any = State, memory: bool | None = None) -> Build:
+    """A graph whose second node is a graph."""
+
+    def build() -> Any:
+        inner = chain(schema, *nodes)().compile(checkpointer=memory, name="inner")
+        return chain(State, begin, inner)()
+
+    return build
+
+
+def hidden(*, name: str = "hides") -> Build:
+    """A node that makes a graph and calls it."""
+
+    async def hides(state: State) -> Any:
+        return await chain(State, ask)().compile().ainvoke(state)
+
+    hides.__name__ = name
+    return chain(State, begin, hides)
+
+
+def with_join() -> Any:
+    """`ask` is also led to by an edge that waits for two nodes."""
+    graph = FIRST()
+    graph.add_node("other", begin)
+    graph.add_edge(["begin", "other"], "ask")
+    return graph
+
+
+class Strict(BaseModel):
+    """A state that cannot be without its keys."""
+
+    text: str
+    added: str
+    log: Annotated[list[str], operator.add] = []
+
+
+REFUSING = make_typed_dict("Logged", {"log": list[str]})
+
+OBSTACLES: dict[str, tuple[Build, Build, str]] = {
+    "next node": (FIRST, chain(State, begin, renamed_ask), "its next node 'ask' is not in the new version"),
+    "branch": (parted(), parted(parts="slice"), "its next node 'part' is not in the new version"),
+    "written key": (parted(), parted(key="words"), "its finished node 'part' wrote to 'log', which is not"),
+    "join": (joined(), joined(target="end"), "it has come to a join of quick, asks for 'last', which"),
+    "edges": (FIRST, with_join, "its node 'ask' is reached by other edges in the new version"),
+    "class": (FIRST, chain(Strict, begin, ask), "it cannot read the upgraded state: ValidationError"),
+    "graph": (nested(ask), FIRST, "its next node 'inner' is not in the new version"),
+    "node within": (nested(begin, ask), nested(begin, renamed_ask), "within 'inner', its next node 'ask' is not"),
+    "key within": (nested(ask), nested(ask, schema=REFUSING), "within 'inner', its state key 'text' is not"),
+    "hidden": (hidden(), hidden(), "it waits in a graph that its node 'hides' called, which"),
+}
+
+
+@pytest.mark.parametrize("name", OBSTACLES)
+async def test_what_the_new_version_does_not_have_is_named_and_the_run_stays(held: Held, name: str) -> None:
+    first, second, why = OBSTACLES[name]
+    before = await held.play(first, {"text": ""})
+    assert (await held.carry(second, lambda _, state: {})).startswith(why)
+    assert (await held.play(first, None)).interrupts == before.interrupts != ()
+
+
+@pytest.mark.parametrize(
+    ("build", "log"),
+    [
+        (parted(), ["part 0", "yes", "part 2"]),
+        (joined(), ["yes", "quick", "last"]),
+        (nested(ask), ["begun", "begun", "yes"]),
+        (nested(begin, ask), ["begun", "begun", "begun", "yes"]),
+        (nested(begin, ask, memory=True), ["begun", "begun", "begun", "yes"]),
+    ],
+)
+async def test_what_had_finished_stays_and_the_answer_reaches_the_node(
+    held: Held, build: Build, log: list[str]
+) -> None:
+    asked = await held.play(build, {"text": ""})
+    assert await held.carry(build, lambda _, state: {**state, "text": "carried"}) == ""
+    ended = await held.answer(build, asked, "yes")
+    assert sorted(ended["log"]) == sorted(log)
+
+
+async def test_a_subgraph_that_waits_for_nobody_begins_again(held: Held) -> None:
+    def fails(state: State) -> State:
+        return {"log": [str(1 / 0)]}
+
+    def again(state: Wider) -> Wider:
+        return {"log": ["again"]}
+
+    def fails_no_more(state: Wider) -> Wider:
+        return {"log": ["done"]}
+
+    fails_no_more.__name__ = "fails"
+    first = nested(begin, fails)
+    assert (await held.play(first, {"text": ""})).next == ("inner",)
+    second = nested(again, fails_no_more)
+    assert await held.carry(second) == ""
+    assert (await held.play(second, None)).values["log"] == ["begun", "begun", "again", "done"]
+
+
+def grown(*, rebuilt: bool = True) -> Build:
+    log: Any = Annotated[list[str], DeltaChannel(appended)] if rebuilt else Annotated[list[str], operator.add]
+    schema: Any = make_typed_dict("Grown", {"log": log, "text": str}, total=False)
+    return chain(schema, begin, ask, lambda_end)
+
+
+def lambda_end(state: Any) -> Any:
+    return {"log": [state["text"]]}
+
+
+@pytest.mark.parametrize("content", [(), None])
+@pytest.mark.parametrize("carried", [["before", "begun"], ["cut"]])
+async def test_a_delta_channel_is_given_and_taken_whole(
+    held: Held, carried: list[str], content: tuple[type, ...] | None
+) -> None:
+    held.content = content
+    asked = await held.play(grown(), {"text": "", "log": ["before"]})
+    assert await held.carry(grown(), lambda _, state: {"text": "new", "log": carried} if state["log"] else None) == ""
+    assert await held.carry(grown(), lambda _, state: state if state["log"] == carried else None) == ""
+    assert (await held.answer(grown(), asked, "yes"))["log"] == [*carried, "yes", "new"]
+
+
+def appended(value: list[str], new: Any) -> list[str]:
+    return [*value, *(item for items in new for item in items)]
+
+
+class Filled(BaseModel):
+    """A state that cannot be read where its channel is empty."""
+
+    text: str
+    log: Annotated[list[str], DeltaChannel(appended), Field(min_length=1)]
+
+
+async def test_the_new_version_is_shown_the_whole_value_of_a_delta_channel(held: Held) -> None:
+    asked = await held.play(chain(Filled, begin, ask), {"text": "", "log": ["before"]})
+    assert await held.carry(chain(Filled, begin, ask)) == ""
+    assert (await held.answer(chain(Filled, begin, ask), asked, "yes"))["log"] == ["before", "begun", "yes"]
+
+
+async def test_a_delta_channel_that_is_none_any_more_is_named(held: Held) -> None:
+    await held.play(grown(), {"text": "", "log": ["before"]})
+    assert (
+        await held.carry(grown(rebuilt=False))
+        == "its state key 'log' is a DeltaChannel, and in the new version it is none"
+    )
+
+
+async def test_a_task_of_a_function_is_done_again_and_the_answer_reaches_the_function(held: Held) -> None:
+    done: list[str] = []
+
+    def version(name: str) -> Build:
+        @task
+        async def work(n: int) -> str:
+            done.append(name)
+            return f"{name} {n}"
+
+        @entrypoint()
+        async def flow(text: str) -> str:
+            return f"{await work(1)}, {interrupt('Which?')}"
+
+        return lambda: flow
+
+    first, second = version("first"), version("second")
+    asked = await held.play(first, "text")
+    assert await held.carry(second) == ""
+    assert await held.answer(second, asked, "yes") == "second 1, yes"
+    assert done == ["first", "second"]
+
+
+async def test_a_node_that_called_a_tool_with_an_effect_keeps_the_run_from_being_carried_over(held: Held) -> None:
+    await held.play(FIRST, {"text": ""})
+    await held.declare("__pregel_pull/ask", 2)
+    assert await held.carry(SECOND) == "a tool with an effect, 'send_mail', was called after its last checkpoint"
+
+
+async def test_a_finished_branch_may_have_called_a_tool_with_an_effect(held: Held) -> None:
+    await held.play(parted(), {"text": ""})
+    await held.declare("__pregel_push/0/False", 2)
+    assert await held.carry(parted()) == ""
