@@ -5,6 +5,7 @@
 
 import { QueryClient } from "@tanstack/react-query";
 import { expect, test } from "vitest";
+import { decisionOf, startDrafts } from "@/features/asking/decisions";
 import { runRequest } from "@/features/home/request";
 import { followUpRequest } from "@/features/run/follow-up";
 import { changeTenant, enginesQuery, graphsQuery, mcpServersQuery, tenantQuery } from "@/shared/api/catalog";
@@ -124,8 +125,14 @@ test("an ended run is read, exported, rated and followed up", async () => {
 
 test("a run's question is read and answered, and its events are followed", async () => {
   const questions = await client.fetchQuery(questionsQuery(known.asked));
-  expect(questions.items).toHaveLength(1);
+  expect(questions.items).toHaveLength(2);
   await answerQuestion(known.asked, known.number, { verdict: "edited", steps: ["look again"], comment: "" });
+  const formed = questions.items.find((question) => question.form !== null);
+  const drafts = startDrafts(formed?.form?.reviews ?? []).map((draft) => ({ ...draft, type: "edit" as const }));
+  const decisions = drafts.map(decisionOf).filter((decision) => decision !== null);
+  expect(decisions).toHaveLength(1);
+  const answered = await answerQuestion(known.asked, formed?.number ?? 0, { decisions });
+  expect(JSON.parse(answered.answer?.text ?? "").decisions[0].edited_action.args).toEqual({ to: "Ada", body: "Hi" });
   const stop = new AbortController();
   const events = await fetch(`/api/v1/events?cursor=${encodeURIComponent(`${known.asked}:0`)}`, {
     signal: stop.signal,

@@ -24,7 +24,7 @@ from tests.api.conftest import Api, running
 from tests.api.contract import Contract, Exchange, Recorder
 from tests.api.test_files import PNG, keep
 from tests.api.test_policy_standing import evaluated
-from tests.api.test_questions import waiting
+from tests.api.test_questions import SEND, waiting
 from tests.storage.rollouts import Collected
 
 FRONTEND = Path(__file__).parents[2] / "frontend"
@@ -92,7 +92,7 @@ async def stored(api: Api, owner_url: str, folder: Path) -> dict[str, Any]:
     report = await api.hands.report(fence, source)
     await keep(api, ended, "plot.png", PNG, "image/png")
     await api.hands.end(fence)
-    asked, numbers = await waiting(api, Asking(QuestionKind.REVIEW, "Find it", steps=("look", "write")))
+    asked, numbers = await waiting(api, Asking(QuestionKind.REVIEW, "Find it", steps=("look", "write")), SEND)
     collected = Collected(api.database, api.tenant, owner_url)
     rollout = await collected.rollout(reward=0.5)
     versions = [

@@ -27,7 +27,7 @@ SEND = Asking(
     "May the run use send?",
     form=ResponseForm(
         ResponseShape.DECISIONS,
-        (ToolReview("send", {"to": "Ada", "body": "Hi"}, "", (DecisionType.APPROVE, DecisionType.REJECT)),),
+        (ToolReview("send", {"to": "Ada", "body": "Hi"}, "", tuple(DecisionType)[:3]),),
     ),
 )
 YEARS = Asking(
@@ -136,7 +136,7 @@ async def test_a_form_is_shown_and_its_answer_is_stored_as_the_graph_reads_it(ap
     assert (review["name"], list(review["args"]), review["decisions"]) == (
         "send",
         ["to", "body"],
-        ["approve", "reject"],
+        ["approve", "edit", "reject"],
     )
     assert shown_years["form"] == {"reviews": [], "response_schema": {"type": "array", "minItems": 1}}
     rejected = await send(api.http, run, send_it, decisions=[{"type": "reject", "message": "no"}])

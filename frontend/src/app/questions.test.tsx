@@ -1,6 +1,7 @@
-import { act, fireEvent, screen, waitFor } from "@testing-library/react";
+import { act, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
+import type { ToolReview } from "@/features/asking/decisions";
 import type { Question } from "@/shared/api/questions";
 import { aQuestion, aRun, aStep, RUN_ID } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
@@ -66,6 +67,175 @@ test("a tool call that a rule asks about shows what would be called, and is deni
   fireEvent.change(screen.getByLabelText(/^Comment on/), { target: { value: "not to them" } });
   fireEvent.click(screen.getByRole("button", { name: "Deny" }));
   await waitFor(() => expect(sent).toEqual([{ number: 9, body: { approved: false, comment: "not to them" } }]));
+});
+
+const SEND: ToolReview = {
+  name: "send",
+  args: { to: "Ada", body: "Hello" },
+  description: "A letter.",
+  decisions: ["approve", "edit", "reject", "respond"],
+};
+const DROP: ToolReview = { name: "drop", args: { page: 7 }, description: "", decisions: ["approve", "reject"] };
+
+function aForm(number: number, reviews: ToolReview[], part: Partial<Question> = {}) {
+  return aQuestion(number, { kind: "interrupt", prompt: "May it?", form: { reviews, response_schema: null }, ...part });
+}
+
+function inSchema(schema: Record<string, unknown>) {
+  return aQuestion(7, { kind: "interrupt", prompt: "Shall I?", form: { reviews: [], response_schema: schema } });
+}
+
+test("a tool call of another package is shown with what may be decided, and approved by one press", async () => {
+  const sent = waits(aForm(7, [SEND], { detail: "the whole value" }));
+  renderPage(ADDRESS);
+  const decisions = await screen.findByRole("group", { name: "Decision about send" });
+  expect(screen.getByText("A letter.")).toBeVisible();
+  expect(screen.getByText(/"to": "Ada"/)).toBeVisible();
+  expect(screen.queryByText("the whole value")).toBeNull();
+  expect(
+    within(decisions)
+      .getAllByRole("button")
+      .map((button) => button.textContent),
+  ).toEqual(["Approve", "Edit", "Reject", "Respond"]);
+  fireEvent.click(within(decisions).getByRole("button", { name: "Approve" }));
+  await waitFor(() => expect(sent).toEqual([{ number: 7, body: { decisions: [{ type: "approve", message: "" }] } }]));
+});
+
+test("edited arguments are sent once they are an object, and survive a reload until then", async () => {
+  const sent = waits(aForm(7, [SEND]));
+  const first = renderPage(ADDRESS);
+  fireEvent.click(await screen.findByRole("button", { name: "Edit" }));
+  const editor = "Arguments of send, as JSON";
+  expect(screen.getByLabelText(editor)).toHaveValue(JSON.stringify(SEND.args, null, 2));
+  for (const wrong of ["{", "[1]"]) {
+    fireEvent.change(screen.getByLabelText(editor), { target: { value: wrong } });
+    expect(screen.getByLabelText(editor)).toBeInvalid();
+    expect(screen.getByLabelText(editor)).toHaveAccessibleDescription(/JSON/);
+    expect(screen.getByRole("button", { name: "Approve the edited call" })).toBeDisabled();
+  }
+  fireEvent.change(screen.getByLabelText(editor), { target: { value: '{"to": "Bo"}' } });
+  first.unmount();
+  renderPage(ADDRESS);
+  fireEvent.click(await screen.findByRole("button", { name: "Approve the edited call" }));
+  const edited = { type: "edit", message: "", edited_action: { name: "", args: { to: "Bo" } } };
+  await waitFor(() => expect(sent).toEqual([{ number: 7, body: { decisions: [edited] } }]));
+  await waitFor(() => expect(Object.keys(sessionStorage).filter((key) => key.includes("answer"))).toEqual([]));
+});
+
+test("a rejection may say why, and a response must say something", async () => {
+  const sent = waits(aForm(7, [SEND]), aForm(8, [SEND]));
+  renderPage(ADDRESS);
+  fireEvent.click((await screen.findAllByRole("button", { name: "Reject" }))[0] as HTMLElement);
+  fireEvent.change(screen.getByLabelText("Why send is rejected"), { target: { value: " not now " } });
+  fireEvent.submit(screen.getByLabelText("Why send is rejected"));
+  await waitFor(() => expect(screen.getAllByRole("button", { name: "Respond" })).toHaveLength(1));
+  fireEvent.click(screen.getByRole("button", { name: "Respond" }));
+  expect(screen.getByRole("button", { name: "Send this response" })).toBeDisabled();
+  fireEvent.change(screen.getByLabelText("Response in place of send"), { target: { value: "by post" } });
+  fireEvent.click(screen.getByRole("button", { name: "Send this response" }));
+  await waitFor(() => expect(sent).toHaveLength(2));
+  expect(sent.map(({ body }) => body)).toEqual([
+    { decisions: [{ type: "reject", message: "not now" }] },
+    { decisions: [{ type: "respond", message: "by post" }] },
+  ]);
+});
+
+test("several calls are decided in their order, and are sent when each is decided", async () => {
+  const sent = waits(aForm(7, [SEND, DROP]));
+  renderPage(ADDRESS);
+  const drop = await screen.findByRole("group", { name: "Decision about drop (2 of 2)" });
+  expect(within(drop).queryByRole("button", { name: "Edit" })).toBeNull();
+  fireEvent.click(within(drop).getByRole("button", { name: "Reject" }));
+  expect(screen.getByRole("button", { name: "Send 2 decisions" })).toBeDisabled();
+  expect(screen.getByText("Still open: send")).toBeVisible();
+  const first = screen.getByRole("group", { name: "Decision about send (1 of 2)" });
+  fireEvent.click(within(first).getByRole("button", { name: "Approve" }));
+  expect(within(first).getByRole("button", { name: "Approve" })).toHaveAttribute("aria-pressed", "true");
+  fireEvent.click(screen.getByRole("button", { name: "Send 2 decisions" }));
+  const decisions = [
+    { type: "approve", message: "" },
+    { type: "reject", message: "" },
+  ];
+  await waitFor(() => expect(sent).toEqual([{ number: 7, body: { decisions } }]));
+});
+
+test("several calls are approved at once where each allows it", async () => {
+  const sent = waits(aForm(7, [SEND, DROP]), aForm(8, [SEND, { ...DROP, decisions: ["reject"] }]));
+  renderPage(ADDRESS);
+  fireEvent.click(await screen.findByRole("button", { name: "Approve all 2" }));
+  await waitFor(() => expect(sent).toHaveLength(1));
+  expect(sent[0]?.body).toEqual({ decisions: Array(2).fill({ type: "approve", message: "" }) });
+});
+
+test("arguments that are too long are not edited, and the value of the interrupt is shown instead", async () => {
+  waits(aForm(7, [{ ...SEND, args: null }], { detail: "the whole value" }));
+  renderPage(ADDRESS);
+  expect(await screen.findByText("The arguments are too long to be shown here.")).toBeVisible();
+  expect(screen.getByText("the whole value")).toBeVisible();
+  expect(screen.queryByRole("button", { name: "Edit" })).toBeNull();
+});
+
+test("an answer that is refused says which field, and the form stays with what was typed", async () => {
+  waits(aForm(7, [SEND]));
+  let refused = 0;
+  server.use(
+    http.post(at("/runs/:id/questions/:number/answer"), () => {
+      refused += 1;
+      return problem(422, "must be a string", {
+        field: "decisions[0].edited_action.args.to",
+        remedy: "Send a string.",
+      });
+    }),
+  );
+  renderPage(ADDRESS);
+  fireEvent.click(await screen.findByRole("button", { name: "Edit" }));
+  fireEvent.change(screen.getByLabelText(/^Arguments of send/), { target: { value: '{"to": 3}' } });
+  fireEvent.click(screen.getByRole("button", { name: "Approve the edited call" }));
+  expect(await screen.findByText("decisions[0].edited_action.args.to")).toBeVisible();
+  expect(screen.getByText("Send a string.")).toBeVisible();
+  expect(screen.getByLabelText(/^Arguments of send/)).toHaveValue('{"to": 3}');
+  for (const times of [2, 3]) {
+    fireEvent.click(screen.getByRole("button", { name: "Approve" }));
+    await waitFor(() => expect(refused).toBe(times));
+  }
+});
+
+test("a flat schema has a field for each value, and what is required is asked for", async () => {
+  const schema = {
+    type: "object",
+    properties: {
+      decision: { enum: ["yes", "no"], title: "Decision" },
+      reason: { type: "string", description: "For the log.", default: "" },
+      amount: { anyOf: [{ type: "integer" }, { type: "null" }] },
+      urgent: { type: "boolean" },
+    },
+    required: ["decision", "urgent"],
+  };
+  const sent = waits(inSchema(schema));
+  renderPage(ADDRESS);
+  const answer = await screen.findByRole("button", { name: "Answer" });
+  expect(answer).toBeDisabled();
+  fireEvent.change(screen.getByLabelText("Decision"), { target: { value: "1" } });
+  fireEvent.change(screen.getByLabelText("urgent"), { target: { value: "true" } });
+  fireEvent.change(screen.getByLabelText(/^amount/), { target: { value: "3" } });
+  expect(screen.getByLabelText(/^reason/)).toHaveAccessibleDescription("For the log.");
+  fireEvent.click(answer);
+  await waitFor(() => expect(sent).toHaveLength(1));
+  const { text } = sent.map(({ body }) => body as { text: string })[0] ?? { text: "" };
+  expect(JSON.parse(text)).toEqual({ decision: "no", amount: 3, urgent: true });
+});
+
+test("a schema that is not flat is answered by JSON", async () => {
+  const sent = waits(inSchema({ type: "array", items: { type: "object" } }));
+  renderPage(ADDRESS);
+  const field = await screen.findByLabelText("Answer to: Shall I?");
+  fireEvent.change(field, { target: { value: "[{" } });
+  expect(field).toHaveAccessibleDescription(/not JSON/);
+  expect(screen.getByRole("button", { name: "Answer" })).toBeDisabled();
+  expect(screen.getByText("What the answer must look like")).toBeVisible();
+  fireEvent.change(field, { target: { value: "[{}] " } });
+  fireEvent.click(screen.getByRole("button", { name: "Answer" }));
+  await waitFor(() => expect(sent).toEqual([{ number: 7, body: { text: "[{}]" } }]));
 });
 
 test("a plan is followed as it is, as it was edited, or sent back with a comment", async () => {

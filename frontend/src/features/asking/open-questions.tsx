@@ -8,6 +8,8 @@ import { useHotkeys } from "@/shared/ui/hotkeys";
 import { Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { Decide } from "./decide";
+import { FillSchema } from "./fill-schema";
+import { ReviewCalls } from "./review-calls";
 import { ReviewPlan } from "./review-plan";
 import { Say } from "./say";
 import "./open-questions.css";
@@ -49,7 +51,7 @@ function Card({ run, question }: { run: string; question: Question }) {
   const answer = useMutation({
     mutationFn: (given: AnswerRequest) => answerQuestion(run, question.number, given),
     onSuccess: () => {
-      for (const part of ["text", "comment"]) forgetDraft(`${draft}.${part}`);
+      for (const part of ["text", "comment", "decisions", "fields"]) forgetDraft(`${draft}.${part}`);
     },
     // Also where somebody else was first: what is open now is asked for again.
     onSettled: () => {
@@ -61,15 +63,20 @@ function Card({ run, question }: { run: string; question: Question }) {
   return (
     <article className="asked-card" aria-labelledby={name}>
       <p className="label">
-        {LEAD[question.kind]}
+        {question.form?.reviews.length ? "The run waits for your decision" : LEAD[question.kind]}
         <Due at={question.due_at} />
       </p>
       <h2 id={name}>{question.prompt}</h2>
-      {question.detail && <pre className="asked-detail">{question.detail}</pre>}
+      {question.detail && showsDetail(question) && <pre className="asked-detail">{question.detail}</pre>}
       <Form question={question} draft={draft} busy={answer.isPending} onAnswer={(given) => answer.mutate(given)} />
       <ProblemNote error={answer.error} />
     </article>
   );
+}
+
+/** The detail of an interrupt is its whole value, which a form with all arguments repeats. */
+function showsDetail({ form }: Question): boolean {
+  return !form?.reviews.length || form.reviews.some((review) => review.args === null);
 }
 
 /** When the question answers itself. */
@@ -89,7 +96,9 @@ export interface FormProps {
 }
 
 function Form(props: FormProps) {
-  const { kind } = props.question;
+  const { kind, form } = props.question;
+  if (form?.reviews.length) return <ReviewCalls {...props} form={form} />;
+  if (form?.response_schema) return <FillSchema {...props} schema={form.response_schema} />;
   if (kind === "review") return <ReviewPlan {...props} />;
   if (kind === "approve" || kind === "tool") return <Decide {...props} />;
   return <Say {...props} />;
