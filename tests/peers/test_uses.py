@@ -10,7 +10,7 @@ from offing.core.step import StepKind
 from tests.peers import agents, research, uses
 from tests.peers.conversing import Conversing, conversing, model_calls
 from tests.peers.everyone import each
-from tests.peers.playing import Heard, Peer
+from tests.peers.playing import Heard, Peer, says
 from tests.wire.replies import Fault, Reply
 from tests.workers.disturbing import Bench, bench
 
@@ -19,6 +19,10 @@ __all__ = ["bench"]
 
 def refuses(_: Heard) -> Reply:
     return Fault(401, "no key")
+
+
+def answers(_: Heard) -> Reply:
+    return says("42")
 
 
 EVERY = uses.USES + agents.AGENTS
@@ -60,6 +64,12 @@ async def test_the_limit_that_a_graph_was_compiled_with_ends_it(talk: Conversing
     ended = await talk.ask()
     assert ended.status is RunStatus.FAILED
     assert "recursion" in (ended.error or "").lower()
+
+
+@pytest.mark.parametrize("peer", [uses.use("cached", answers, "42")])
+async def test_what_one_run_has_cached_is_not_given_to_another(talk: Conversing) -> None:
+    first, second = await talk.ask(), await talk.ask()
+    assert [len(model_calls(await talk.steps(run.id))) for run in (first, second)] == [1, 1]
 
 
 @pytest.mark.parametrize("peer", [uses.use("streamed", uses.echo, "told")])

@@ -1,5 +1,6 @@
 """Erasing a source leaves no copy of its words in the database. The whole database is searched for them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -27,7 +28,8 @@ from offing.library.readers import Readers
 from offing.services import library
 from offing.services.erasure import Erased, erase_source
 from offing.services.library import Upload
-from offing.storage import reports, rewards, segments, steps, store_items, turn_rows, turns
+from offing.storage import forks, reports, rewards, runs, segments, steps, store_items, turn_rows, turns
+from offing.storage.forks import NewFork
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.rewards import NewScore
@@ -242,6 +244,32 @@ async def test_a_run_that_is_still_reading_stands_in_the_way(pool: Database, own
     with pytest.raises(Conflict):
         await erase_source(pool, LOCAL_TENANT, source)
     assert len(await library.search(pool, LOCAL_TENANT, "mill", 5)) == 1
+
+
+async def test_a_fork_that_is_being_made_of_a_run_that_read_it_stands_in_the_way(
+    pool: Database, owner_url: str, readers: Readers
+) -> None:
+    source = await uploaded(pool, readers, "ledger.md", LEDGER)
+    run = (await a_run_that_read(pool, "mill")).run
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        origin = (await forks.held(connection, run)).run
+        kept = origin.policy, origin.policy_sha256, origin.budget, origin.spent
+        new = NewFork(new_id(), new_id(), origin.last_seq, origin.graph_version, origin.engines, *kept)
+        await runs.insert_thread(connection, LOCAL_TENANT, new.thread, "A fork")
+        await forks.insert(connection, origin, new)
+        erasing = asyncio.create_task(erase_source(pool, LOCAL_TENANT, source))
+        while not waiting_for_locks(owner_url):
+            await asyncio.sleep(0.01)
+            assert not erasing.done()
+    with pytest.raises(Conflict):
+        await erasing
+
+
+def waiting_for_locks(owner_url: str) -> int:
+    with psycopg.connect(owner_url) as connection:
+        query = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        row = connection.execute(query).fetchone()
+    return row[0] if row else 0
 
 
 async def test_another_tenants_source_cannot_be_erased(pool: Database, readers: Readers, other_tenant: UUID) -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from offing.core.errors import InvalidInput
 from offing.core.run import RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.exports.format import Options, named
@@ -132,6 +133,10 @@ async def test_a_run_whose_checkpoints_were_pruned_is_forked_from_its_record_alo
             (s.kind, s.key and s.key.superstep) for s in record if s.key
         ]
     assert await answer_of(platform, run.id) == REACT.answer
+    async with platform.database.transaction(platform.tenant) as connection:
+        await connection.execute("delete from checkpoint where thread_id = %s", (second.thread,))
+    with pytest.raises(InvalidInput, match="is not kept any more"):
+        await forked(platform, second.id, 5, graphs)
 
 
 async def test_a_fork_of_a_rollout_is_a_run_of_its_own_with_a_store_of_its_own(bench: Bench) -> None:

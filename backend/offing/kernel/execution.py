@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from langgraph.cache.memory import InMemoryCache
 from langgraph.types import Interrupt
 
 from offing.core.run import StopReason
@@ -90,7 +91,9 @@ async def execute(
     `given`: its input, a `Command` to resume it with, or `None` to continue where it stands. `read_values`: return the
     state of a graph that knows the SDK, too. `how`: further arguments of LangGraph's `astream`.
     """
-    runnable = compiled(graph.build).copy({"checkpointer": checkpointer, "store": run.items})
+    built = compiled(graph.build)
+    cache = None if built.cache is None else InMemoryCache()  # a graph's own one would be shared by every tenant
+    runnable = built.copy({"checkpointer": checkpointer, "store": run.items, "cache": cache})
     config, raised, notes = _config(graph, run, thread), list[Interrupt](), _Notes(run)
     stop, detail = None, ""
     watched = _is_watched(graph)

@@ -64,33 +64,41 @@ async def fork(
     async with database.transaction(tenant) as connection:
         if request.idempotency_key and (earlier := await runs.submitted_before(connection, request.idempotency_key)):
             return check_same(earlier, digest)
-        origin = await forks.held(connection, request.run)
-        last = await forks.last_before_end(connection, origin.run)
-        at = _step(origin.run, request.at, last)
-        graph = await _graph(connection, origin.run, at, graphs)
-        policy, sha256 = await _policy(connection, origin, at, graph, servers or Catalogue())
-        id = new_id()
-        new = NewFork(
-            id=id,
-            thread=new_id(),
-            at=at,
-            graph_version=graph.version,
-            engines=await _engines(connection, origin.run, graph, request.engines, id),
-            policy=policy,
-            policy_sha256=sha256,
-            budget=request.budget or origin.run.budget,
-            spent=await _spent(connection, origin.run, graph, at, last),
-            idempotency_key=request.idempotency_key,
-            request_sha256=digest,
-            traceparent=request.traceparent,
-        )
-        await runs.insert_thread(connection, tenant, new.thread, shortened(origin.run.question))
-        made = await forks.insert(connection, origin.run, new)
-        said = await steps.append_unowned(connection, made.id, _said(origin.run, at, request))
-        made = await runs.by_id(connection, made.id)
+        place = await _place(connection, request, graphs)
+        new = await _planned(connection, place, request, servers or Catalogue(), digest)
+        await runs.insert_thread(connection, tenant, new.thread, shortened(place.run.question))
+        await forks.insert(connection, place.run, new)
+        said = await steps.append_unowned(connection, new.id, _said(place.run, new.at, request))
+        made = await runs.by_id(connection, new.id)
     await hints.wake(made.id)
     await hints.steps(tenant, made.id, said)
     return Submitted(made, True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a run is forked."""
+
+    origin: Origin
+    at: int
+    last: int
+    """The last step at which it could be."""
+    graph: Graph
+    """As the run had it at that step."""
+
+    @property
+    def run(self) -> RunRow:
+        return self.origin.run
+
+
+async def _place(connection: Connection, request: ForkRequest, graphs: Mapping[str, Graph]) -> _Place:
+    origin = await forks.held(connection, request.run)
+    last = await forks.last_before_end(connection, origin.run)
+    at = _step(origin.run, request.at, last)
+    if await forks.lacks_state(connection, origin.run, at):
+        problem = f"the state of its thread that run {origin.run.id} began from is not kept any more"
+        raise InvalidInput("at", problem, "Name a later step, or ask the question anew.")
+    return _Place(origin, at, last, await _graph(connection, origin.run, at, graphs))
 
 
 def _step(origin: RunRow, wanted: int | None, last: int) -> int:
@@ -101,6 +109,27 @@ def _step(origin: RunRow, wanted: int | None, last: int) -> int:
         problem = f"run {origin.id} cannot be forked at step {at}: {why}"
         raise InvalidInput("at", problem, f"Name a step from 1 to {last}, the last one before its end.")
     return at
+
+
+async def _planned(
+    connection: Connection, place: _Place, request: ForkRequest, servers: Catalogue, digest: str
+) -> NewFork:
+    policy, sha256 = await _policy(connection, place.origin, place.at, place.graph, servers)
+    id = new_id()
+    return NewFork(
+        id=id,
+        thread=new_id(),
+        at=place.at,
+        graph_version=place.graph.version,
+        engines=await _engines(connection, place.run, place.graph, request.engines, id),
+        policy=policy,
+        policy_sha256=sha256,
+        budget=request.budget or place.run.budget,
+        spent=await _spent(connection, place),
+        idempotency_key=request.idempotency_key,
+        request_sha256=digest,
+        traceparent=request.traceparent,
+    )
 
 
 async def _graph(connection: Connection, run: RunRow, at: int, graphs: Mapping[str, Graph]) -> Graph:
@@ -145,11 +174,11 @@ async def _engines(
     return {**run.engines, **new}
 
 
-async def _spent(connection: Connection, run: RunRow, graph: Graph, at: int, last: int) -> Spent:
-    """What the steps up to one have used."""
-    if at == last:
-        return run.spent
-    return await forks.used(connection, run, at, each_call_is_a_turn=graph.plain is not None)
+async def _spent(connection: Connection, place: _Place) -> Spent:
+    """What the copied steps have used."""
+    if place.at == place.last:
+        return place.run.spent
+    return await forks.used(connection, place.run, place.at, each_call_is_a_turn=place.graph.plain is not None)
 
 
 def _said(origin: RunRow, at: int, request: ForkRequest) -> list[StepDraft]:

@@ -37,7 +37,7 @@ ORPHANS = """
 """
 """Texts that no source holds, or held."""
 
-RUNS_TOUCHED = """
+TOLD = """
     with recursive read as (
       select distinct run_id from step
        where tenant_id = %(tenant)s and kind in ('tool', 'report') and payload::text ~ %(ids)s
@@ -51,13 +51,27 @@ RUNS_TOUCHED = """
       select thread_id from run where id in (select run_id from told) union
       select fork.thread_id from threads t join run origin on origin.thread_id = t.thread_id
              join run fork on fork.tenant_id = origin.tenant_id and fork.forked_from = origin.id)
-    select r.id, r.status, r.id in (select run_id from read) as read_it from run r
+"""
+
+IS_TOUCHED = """
      where r.tenant_id = %(tenant)s
        and (r.thread_id in (select thread_id from threads)
             or r.id in (select parent_id from child_run where run_id in (select run_id from read)))
 """
 """Runs that retrieved one of the texts, and the others of their threads, forks of those, and who started them: they may
 have been told of it. Where one of them used LangGraph's store, so may all have been that used it, too."""
+
+RUNS_TOUCHED = f"""
+    {TOLD}
+    select r.id, r.status, r.id in (select run_id from read) as read_it from run r {IS_TOUCHED}
+"""
+
+HOLD_TOUCHED = f"""
+    {TOLD}
+    select 1 from run r {IS_TOUCHED}
+       and r.status in ('done', 'failed', 'cancelled', 'dead') order by r.id for update
+"""
+"""A fork holds the run that it copies from, so from here on none is made of what is not clean yet."""
 
 QUOTES = "select distinct quote from citation where tenant_id = %s and artefact_id = any(%s)"
 
@@ -180,7 +194,9 @@ async def orphans(connection: Connection, tenant: UUID, artefacts: Sequence[UUID
 
 
 async def touched(connection: Connection, tenant: UUID, artefacts: Sequence[UUID]) -> list[Touched]:
+    """Holds those that have ended until the transaction is over. A fork that was made while it waited is among them."""
     values = {"tenant": tenant, "artefacts": list(artefacts), "ids": "|".join(map(str, artefacts))}
+    await connection.execute(HOLD_TOUCHED, values)
     return [Touched(*row) async for row in await connection.execute(RUNS_TOUCHED, values)]
 
 

@@ -42,6 +42,17 @@ FIRST = """
      where run_id = %s and kind = 'resumed' and payload->>'after' = 'fork' order by seq limit 1
 """
 
+LACKS_STATE = """
+    select (select min(superstep) from step where run_id = %(origin)s and seq <= %(at)s) > 1
+       and exists (select from app.thread_line(%(source)s) as line
+                     join run e on e.thread_id = line.thread_id and e.created_at < least(line.before, %(created_at)s)
+                    where e.durability = 'sync' and e.started_at is not null)
+       and not exists (select from checkpoint c join step s on s.run_id = %(origin)s and s.seq = %(at)s
+                        where c.thread_id = %(source)s and c.ns = '' and c.created_at <= s.at)
+"""
+"""Whether the run began from the state of an earlier one of its thread that is not kept any more, nor a later one. The
+first nodes after a state that there was before are those of a later superstep than the first."""
+
 USED = """
     select coalesce(max(s.turn), 0),
            count(*) filter (where s.superstep is not null and jsonb_exists(s.payload, 'role')),
@@ -225,6 +236,13 @@ async def last_before_end(connection: Connection, origin: RunRow) -> int:
     """The last step that a fork can have."""
     row = await (await connection.execute(FIRST_OF_ENDING, {"run": origin.id})).fetchone()
     return origin.last_seq if row is None or row[0] is None else row[0] - 1
+
+
+async def lacks_state(connection: Connection, origin: RunRow, at: int) -> bool:
+    """Whether supersteps would be counted from another one than in the origin, so that calls were not found again."""
+    given = {"source": origin.thread, "created_at": origin.created_at, "origin": origin.id, "at": at}
+    row = await (await connection.execute(LACKS_STATE, given)).fetchone()
+    return bool(row and row[0])
 
 
 async def of_kind_after(connection: Connection, run: UUID, seq: int, kind: str) -> list[Step]:
