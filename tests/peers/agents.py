@@ -32,7 +32,6 @@ from langgraph.types import Command
 
 from offing.langchain import OffingChatModel, plain_graph
 from offing.sdk import Graph
-from tests.peers.failing import UNTRACKED
 from tests.peers.playing import Heard, Peer, calls, says
 from tests.wire.replies import Fault, Reply
 
@@ -225,15 +224,13 @@ def kept_lines(heard: Heard) -> Reply:
     return says(heard.last) if heard.answered else calls("keep", text="tea")
 
 
-ALWAYS_SLICED = {"slices": UNTRACKED}
-
 AGENTS = (
     agent("fallback", second_only, "I am the second.", roles=("agent", "second")),
     agent("routed", routed_lines, "Second: grass is green.", roles=("agent", "second")),
     agent("by_name", once, "I see grass is green."),
     agent("selected", selected_lines, "I see grass is green."),
-    agent("call_limited", always, "Model call limits exceeded: run limit (3/3)", fails=ALWAYS_SLICED),
-    agent("tool_limited", always, "Tool call limit reached: run limit exceeded (2/1 calls).", fails=ALWAYS_SLICED),
+    agent("call_limited", always, "Model call limits exceeded: run limit (3/3)"),
+    agent("tool_limited", always, "Tool call limit reached: run limit exceeded (2/1 calls)."),
     agent("shaken", shaken_lines, "I see grass is green."),
     agent("edited", once, "I see grass is green."),
     agent("summed", summed_lines, "All is green."),

@@ -8,7 +8,3 @@ BEGUN_AGAIN = (
     "Each slice is an invocation of its own for LangGraph, so that its count of steps begins again with it, and the"
     " limit on them may never be reached."
 )
-UNTRACKED = (
-    "A slice ends within an invocation, which LangGraph alone never does, and values that LangGraph does not save, as"
-    " the counters of limits, begin again with the next one."
-)

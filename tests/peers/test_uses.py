@@ -72,6 +72,14 @@ async def test_what_one_run_has_cached_is_not_given_to_another(talk: Conversing)
     assert [len(model_calls(await talk.steps(run.id))) for run in (first, second)] == [1, 1]
 
 
+@pytest.mark.parametrize("peer", [peer for peer in agents.AGENTS if peer.name == "call_limited"])
+async def test_a_limit_for_an_invocation_holds_over_slices_and_begins_again_with_the_next_run(talk: Conversing) -> None:
+    talk.bench.slice_turns = 1
+    first = await talk.ask()
+    second = await talk.ask("On.", first.thread)
+    assert [len(model_calls(await talk.steps(run.id))) for run in (first, second)] == [3, 3]
+
+
 @pytest.mark.parametrize("peer", [uses.use("streamed", uses.echo, "told")])
 async def test_what_a_graph_streams_is_noted(talk: Conversing) -> None:
     ended = await talk.ask()

@@ -19,6 +19,7 @@ from langgraph.types import Interrupt
 
 from offing.core.run import StopReason
 from offing.core.step import StepDraft, StepKind, shortened
+from offing.kernel.invocation_values import channels_for
 from offing.kernel.opening import OpenRun
 from offing.kernel.store import Entry
 from offing.kernel.wait_conditions import raised_in
@@ -92,8 +93,9 @@ async def execute(
     state of a graph that knows the SDK, too. `how`: further arguments of LangGraph's `astream`.
     """
     built = compiled(graph.build)
-    cache = None if built.cache is None else InMemoryCache()  # a graph's own one would be shared by every tenant
-    runnable = built.copy({"checkpointer": checkpointer, "store": run.items, "cache": cache})
+    cache = None if built.cache is None else InMemoryCache[Any]()  # a graph's own one would be shared by every tenant
+    channels = channels_for(built.channels, str(run.context.run.id))
+    runnable = built.copy({"checkpointer": checkpointer, "store": run.items, "cache": cache, "channels": channels})
     config, raised, notes = _config(graph, run, thread), list[Interrupt](), _Notes(run)
     stop, detail = None, ""
     watched = _is_watched(graph)
