@@ -18,6 +18,7 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
+from langgraph.cache.memory import InMemoryCache
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
@@ -341,6 +342,7 @@ async def test_a_saver_and_a_stop_within_another_graph_are_found() -> None:
 
     assert await rules(one_node(compiled(checkpointer=InMemorySaver()))) == {("own-checkpointer", "node 'work'")}
     assert await rules(one_node(compiled(checkpointer=True))) == set()
+    assert await rules(one_node(compiled(cache=InMemoryCache()))) == {("own-cache", "node 'work'")}
     assert await rules(one_node(compiled(interrupt_before=["inner"]))) == {("interrupt", "node 'work'")}
     stopping = plain_graph("guide", compiled(interrupt_before=["inner"]), code=__file__)
     assert {rule for rule, _ in await rules(stopping)} == {"build"}

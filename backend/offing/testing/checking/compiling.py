@@ -10,7 +10,7 @@ from offing.testing.checking.walking import Reached, Walk
 
 
 def faults_of_compiling(graph: Graph, walk: Walk) -> list[Finding]:
-    """Stores, savers and stops for a debugger that came with `compile(…)`, and stores that its code holds."""
+    """Stores, caches, savers and stops for a debugger that came with `compile(…)`, and stores that its code holds."""
     found = [_held(one) for one in walk.values if isinstance(one.value, InMemoryStore)]
     for one in walk.graphs:
         within, place = one.value, f"node {one.node!r}" if one.node else graph.name
@@ -20,6 +20,10 @@ def faults_of_compiling(graph: Graph, walk: Walk) -> list[Finding]:
             why = f"The graph within it is compiled with a {kind} of its own, whose content a lost worker takes along."
             remedy = "Compile it with checkpointer=True to keep its state for the run, or with none."
             found.append(Finding(ERROR, "own-checkpointer", place, why, remedy))
+        if one.node and within.cache is not None:
+            why = "The graph within it is compiled with a cache of its own, which runs of every tenant would share."
+            remedy = "Compile the whole graph with a cache: each run has one of its own in its place."
+            found.append(Finding(ERROR, "own-cache", place, why, remedy))
         if one.node and (within.interrupt_before_nodes or within.interrupt_after_nodes):
             why = "The graph within it stops for somebody at a debugger (interrupt_before or interrupt_after)."
             found.append(Finding(ERROR, "interrupt", place, why, "Call interrupt() in a node instead."))
