@@ -121,6 +121,9 @@ test("an ended run is read, exported, rated and followed up", async () => {
   const next = await runs.createRun(followUpRequest(run, "And the lakes?", 4), "contract-2");
   expect(next.thread_id).toBe(run.thread_id);
   await runs.cancelRun(next.id, "discard");
+  const fork = await runs.forkRun(run.id, 1, "contract-3");
+  expect(fork).toMatchObject({ forked_from: run.id, forked_at: 1 });
+  await runs.cancelRun(fork.id, "discard");
 });
 
 test("a run's question is read and answered, and its events are followed", async () => {

@@ -283,6 +283,31 @@ test("j and k walk through the steps, o opens one and shows what is stored of it
   expect(await screen.findByText("pooling <b>")).toBeVisible();
 });
 
+test("a step that is opened can be forked, and the page goes to the fork", async () => {
+  const fork = "01980000-0000-7000-8000-0000000000ff";
+  serves(aRun({ ...DONE, last_seq: 3, marks: "nns" }));
+  let sent: unknown;
+  server.use(
+    http.get(at("/runs/:id/steps/:seq"), () => HttpResponse.json({ ...aStep(2), payload: {} })),
+    http.post(at("/runs/:id/fork"), async ({ request }) => {
+      sent = await request.json();
+      return HttpResponse.json(aRun({ id: fork, forked_from: RUN_ID, forked_at: 2 }), { status: 201 });
+    }),
+  );
+  const { user, router } = renderPage(`${ADDRESS}?tab=timeline`);
+  await user.click(await screen.findByText("Step number 2"));
+  await user.click(await screen.findByRole("button", { name: "Fork from here" }));
+  await waitFor(() => expect(router.state.location.pathname).toBe(`/runs/${fork}`));
+  expect(sent).toMatchObject({ at: 2 });
+});
+
+test("a fork says which step of which run it goes on from", async () => {
+  serves(aRun({ forked_from: "01980000-0000-7000-8000-0000000000ff", forked_at: 7 }));
+  renderPage(ADDRESS);
+  const link = await screen.findByRole("link", { name: "step 7 of another run" });
+  expect(link).toHaveAttribute("href", "/runs/01980000-0000-7000-8000-0000000000ff");
+});
+
 test("a kind in the legend narrows the timeline to it", async () => {
   serves(aRun({ ...DONE, last_seq: 4, marks: "nnsv" }));
   const { user } = renderPage(`${ADDRESS}?tab=timeline`);

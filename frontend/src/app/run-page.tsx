@@ -8,6 +8,7 @@ import { FoundSoFar } from "@/features/report/found-so-far";
 import { NoReport } from "@/features/report/no-report";
 import { ReportView } from "@/features/report/report-view";
 import { Family } from "@/features/run/family";
+import { ForkedFrom } from "@/features/run/forked-from";
 import { HorizonPanel } from "@/features/run/horizon-panel";
 import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
@@ -121,6 +122,7 @@ function LoadedRun({ run, search, onSearch, onAsked }: RunPageProps & { run: Run
           run={run}
           thread={
             <>
+              <ForkedFrom run={run} />
               <ThreadTrail run={run} />
               <Family run={run} />
             </>

@@ -5,6 +5,7 @@ import { took } from "@/shared/format/numbers";
 import { MARKS, markOf } from "@/shared/horizon/marks";
 import { Loaded } from "@/shared/ui/loaded";
 import { RunFiles } from "@/shared/ui/run-files";
+import { ForkHere } from "./fork-here";
 import { PayloadView } from "./payload-view";
 
 interface StepRowProps {
@@ -66,11 +67,12 @@ function StepDetails({ run, seq }: { run: string; seq: number }) {
   return (
     <div className="step-open">
       <Loaded query={detail} what="the step">
-        {({ at, payload }) => (
+        {({ at, kind, payload }) => (
           <>
             <p className="quiet">{new Date(at).toLocaleString("en", { timeStyle: "medium", dateStyle: "medium" })}</p>
             <RunFiles run={run} files={filesOf(payload)} />
             <PayloadView value={payload} />
+            {kind !== "ended" && <ForkHere run={run} seq={seq} />}
           </>
         )}
       </Loaded>

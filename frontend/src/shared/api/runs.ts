@@ -67,6 +67,16 @@ export function createRun(body: RunRequest, key: string) {
   return unwrap(api.POST("/api/v1/runs", { body, params: { header: { "idempotency-key": key } } }));
 }
 
+/** `key` makes a repeat of the same request harmless. */
+export function forkRun(id: string, step: number, key: string) {
+  return unwrap(
+    api.POST("/api/v1/runs/{run_id}/fork", {
+      params: { path: { run_id: id }, header: { "idempotency-key": key } },
+      body: { at: step, engines: {}, message: "" },
+    }),
+  );
+}
+
 export function cancelRun(id: string, mode: "discard" | "write") {
   return unwrap(api.POST("/api/v1/runs/{run_id}/cancel", { params: { path: { run_id: id } }, body: { mode } }));
 }
