@@ -199,13 +199,17 @@ async def _answer(app_url: str, redis_url: str, text: str, line: str | None) -> 
             _check_terminal()
             await answer_open(database, hints, run, progress)
             return 0
-        try:
-            asking = replace(open_ones[0].asking, detail="")
-            given = await asked_for(asking, _only(line, whole=asking.form is not None), progress.tell)
-        except EOFError:
-            raise InvalidInput("--say", "does not answer this question", "Leave it out to be asked.") from None
+        given = await answer_in(open_ones[0].asking, line, progress.tell)
         await questions.answer(database, hints, LOCAL_TENANT, run, open_ones[0].number, given, by=BY)
         return 0
+
+
+async def answer_in(asking: Asking, text: str, say: Say) -> Answer:
+    """The answer that `--say` gives. Raises InvalidInput when it does not fit."""
+    try:
+        return await asked_for(replace(asking, detail=""), _only(text, whole=asking.form is not None), say)
+    except EOFError:
+        raise InvalidInput("--say", "does not answer this question", "Leave it out to be asked.") from None
 
 
 def _check_terminal() -> None:

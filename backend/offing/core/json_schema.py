@@ -1,7 +1,7 @@
 """Check a value against a JSON schema, with an error that names the field and the allowed values.
 
 The schema comes from a graph, so checking is bounded: at most `MAX_CHECKS` values and `MAX_DEPTH` levels, no reference
-out of the schema, and no `pattern`, which could be made slow. Keywords that are not known here do not restrict a value.
+out of the schema, and no `pattern` that could be slow. Keywords that are not known here do not restrict a value.
 """
 
 import json
@@ -9,9 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from offing.core.errors import InvalidInput
+from offing.core.text_formats import check_text
 
 MAX_CHECKS = 20_000
 MAX_DEPTH = 60
+PATTERN_COST = 100
+"""Checks that matching one pattern counts as. It may take some ms."""
 
 _TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("a string", lambda value: isinstance(value, str)),
@@ -64,6 +67,9 @@ class _Checker:
         _check_type(found, value, field)
         _check_choice(found, value, field)
         _check_bounds(found, value, field)
+        if isinstance(value, str):
+            self._left -= PATTERN_COST if "pattern" in found else 0
+            check_text(found, value, field)
         self._check_combined(found, value, field, depth)
         if isinstance(value, dict):
             self._check_object(found, cast(dict[str, Any], value), field, depth)

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from offing.cli.asking import asked_for
+from offing.cli.asking import answer_in, asked_for
+from offing.core.errors import InvalidInput
 from offing.core.question import Answer, Asking, QuestionKind, Verdict
 from offing.core.response_form import DecisionType, ResponseForm, ResponseShape, ToolReview
 
@@ -106,3 +107,17 @@ async def test_a_schema_is_shown_and_what_is_wrong_is_said() -> None:
     await asked_for(YEAR_FORM, typing("1800", "1990"), shown.append)
     assert '"minimum": 1900' in shown[1]
     assert "text: must be at least 1900. Send another number." in shown
+
+
+async def test_an_answer_that_is_given_at_once_decides_about_each_call_by_a_line() -> None:
+    both = reviewed(SEND, DROP)
+    given = await answer_in(both, "approve\nreject: no", lambda _: None)
+    assert given == Answer(text=f'{{"decisions": [{APPROVED}, {REJECTED}]}}')
+    assert await answer_in(PLAN, "e\nread", lambda _: None) == Answer(verdict=Verdict.EDITED, steps=("read",))
+
+
+async def test_an_answer_that_is_given_at_once_and_does_not_fit_is_refused_with_what_would() -> None:
+    shown: list[str] = []
+    with pytest.raises(InvalidInput, match="--say: does not answer"):
+        await answer_in(reviewed(SEND), "respond: x", shown.append)
+    assert any("Choose one of: approve, edit, reject." in line for line in shown)

@@ -81,6 +81,8 @@ function Control({ id, described, field, text, onChange }: FieldProps & { id: st
   if (field.kind === "text") {
     return <textarea {...shared} rows={text.length > 80 ? 4 : 1} onChange={(event) => onChange(event.target.value)} />;
   }
+  if (field.kind === "date")
+    return <input {...shared} type="date" onChange={(event) => onChange(event.target.value)} />;
   const step = field.kind === "integer" ? 1 : "any";
   return <input {...shared} type="number" step={step} onChange={(event) => onChange(event.target.value)} />;
 }

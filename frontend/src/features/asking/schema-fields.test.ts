@@ -10,6 +10,12 @@ test("a value that is no object is one field, whose value is the answer", () => 
   expect(typedValue(fields({ type: "number" }), {})).toBeNull();
 });
 
+test("a date is picked, and other formats are typed", () => {
+  expect(fields({ type: "string", format: "date" })[0]?.kind).toBe("date");
+  expect(fields({ type: "string", format: "uri" })[0]?.kind).toBe("text");
+  expect(typedValue(fields({ type: "string", format: "date" }), { "": "2026-01-31" })).toEqual({ value: "2026-01-31" });
+});
+
 test("what is optional and empty is left out, and a default is there from the start", () => {
   const schema = {
     type: "object",

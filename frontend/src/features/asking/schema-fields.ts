@@ -7,7 +7,7 @@ export interface SchemaField {
   name: string;
   label: string;
   description: string;
-  kind: "text" | "number" | "integer" | "boolean" | "choice";
+  kind: "text" | "date" | "number" | "integer" | "boolean" | "choice";
   choices: unknown[];
   required: boolean;
   /** As it is typed. Empty: none. */
@@ -40,7 +40,7 @@ export function fieldsOf(root: Schema): SchemaField[] | null {
 function fieldOf(root: Schema, name: string, part: Schema, required: boolean): SchemaField | null {
   const schema = withoutNull(root, resolved(root, part));
   const choices = Array.isArray(schema.enum) ? schema.enum : "const" in schema ? [schema.const] : [];
-  const kind = choices.length > 0 ? "choice" : KINDS[String(schema.type)];
+  const kind = choices.length > 0 ? "choice" : kindOf(schema);
   if (!kind || "oneOf" in schema || "anyOf" in schema || "allOf" in schema) return null;
   const field = {
     name,
@@ -51,6 +51,11 @@ function fieldOf(root: Schema, name: string, part: Schema, required: boolean): S
     required,
   };
   return { ...field, start: startOf(kind, choices, part.default ?? schema.default) };
+}
+
+function kindOf(schema: Schema): SchemaField["kind"] | undefined {
+  const kind = KINDS[String(schema.type)];
+  return kind === "text" && schema.format === "date" ? "date" : kind;
 }
 
 /** Return the value of the fields. null: something required is missing, or is no number. */
@@ -71,7 +76,7 @@ export function typedValue(
 
 function read(field: SchemaField, text: string): unknown {
   if (text === "") return undefined;
-  if (field.kind === "text") return text;
+  if (field.kind === "text" || field.kind === "date") return text;
   if (field.kind === "boolean") return text === "true";
   if (field.kind === "choice") return field.choices[Number(text)];
   const number = Number(text);

@@ -1,0 +1,80 @@
+"""Texts are held against formats and simple patterns; a pattern that could be slow is left out."""
+
+import time
+from contextlib import suppress
+
+import pytest
+from pydantic import BaseModel, Field
+
+from offing.core.errors import InvalidInput
+from offing.core.json_schema import check_value
+from offing.core.text_formats import is_simple
+
+
+@pytest.mark.parametrize(
+    ("named", "right", "wrong"),
+    [
+        ("date", "2026-01-31", "2026-02-31"),
+        ("date", "2026-01-31", "20260131"),
+        ("date-time", "2026-01-31T15:00:00Z", "2026-01-31"),
+        ("date-time", "2026-01-31 15:00", "tomorrow at three"),
+        ("time", "15:00:00", "25:00"),
+        ("uuid", "018f3c1e-0000-7000-8000-000000000000", "018f"),
+        ("email", "ada@example.org", "ada at home"),
+        ("uri", "https://example.org", "example.org"),
+    ],
+)
+def test_a_format_is_checked_and_shown(named: str, right: str, wrong: str) -> None:
+    schema = {"type": "string", "format": named}
+    check_value(schema, right, "text")
+    with pytest.raises(InvalidInput, match=r"^text: must be an? "):
+        check_value(schema, wrong, "text")
+
+
+def test_a_format_that_is_not_known_restricts_nothing() -> None:
+    check_value({"format": "phone"}, "anything", "text")
+    check_value({"format": "date", "pattern": "^a"}, 7, "text")
+
+
+class Booking(BaseModel):
+    code: str = Field(pattern=r"^[A-Z]{3}-\d{2,4}$")
+
+
+def test_a_pattern_of_a_model_is_checked() -> None:
+    schema = Booking.model_json_schema()
+    check_value(schema, {"code": "ABC-123"}, "text")
+    for wrong in ("abc-123", "ABC-1", "ABC-123\n", "xABC-123"):
+        with pytest.raises(InvalidInput, match=r"text\.code: does not match the pattern"):
+            check_value(schema, {"code": wrong}, "text")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+$", "a|b", "a*a*a*", "a?a?a?aaa", r"(\w+)\1", "(?=a)", "a" * 201, "[", "a{1,2}{3}", r"\b", "a**"]
+)
+def test_a_pattern_that_could_be_slow_or_is_none_is_left_out(pattern: str) -> None:
+    assert not is_simple(pattern)
+    check_value({"pattern": pattern}, "!", "text")
+
+
+@pytest.mark.parametrize("pattern", [r"^\w+@\w+$", "[^ab]*c*d", ".{0,999}.{0,999}x", r"\d{999}", "[z-a]"])
+def test_a_simple_pattern_takes_no_time(pattern: str) -> None:
+    assert is_simple(pattern)
+    begun = time.thread_time()
+    for text in ("a" * 200, "1" * 200, "x" * 50_000):
+        with suppress(InvalidInput):
+            check_value({"items": {"pattern": pattern}}, [text] * 500, "text")
+    assert time.thread_time() - begun < 2
+
+
+def test_only_so_many_patterns_are_matched() -> None:
+    schema = {"items": {"pattern": "^a"}}
+    check_value(schema, ["a"] * 150, "text")
+    with pytest.raises(InvalidInput, match="too large"):
+        check_value(schema, ["a"] * 250, "text")
+
+
+def test_alternatives_with_slow_patterns_are_given_up() -> None:
+    begun = time.thread_time()
+    with pytest.raises(InvalidInput):
+        check_value({"anyOf": [{"pattern": "a*a*b"}] * 15_000}, "a" * 200, "text")
+    assert time.thread_time() - begun < 10
