@@ -118,6 +118,12 @@ async def test_a_state_that_cannot_be_had_leaves_the_run_as_it_was(held: Held, u
     assert await held.play(FIRST, None) == before
 
 
+async def test_a_version_that_cannot_be_built_leaves_the_run_as_it_was(held: Held) -> None:
+    before = await held.play(FIRST, {"text": ""})
+    assert await held.carry(lambda: 1 / 0) == "the new version cannot be built: ZeroDivisionError: division by zero"
+    assert await held.play(FIRST, None) == before
+
+
 def parted(*, parts: str = "part", key: str = "log") -> Build:
     """Branches, of which one asks and the others finish."""
     fields: Any = {"text": str, key: Annotated[list[str], operator.add]}

@@ -56,7 +56,11 @@ class _Upgrade:
 
     @property
     def compiled(self) -> Any:
-        return compiled(self.graph.build)
+        """This version of the graph. Raises Obstacle."""
+        try:
+            return compiled(self.graph.build)
+        except Exception as error:  # an author's code may raise anything, and the run is not to end of it
+            raise Obstacle(_in_words("the new version cannot be built:", error)) from error
 
     @property
     def view(self) -> RunView:
@@ -170,7 +174,7 @@ async def _check_position(
     try:
         why = await obstacle(upgrade.compiled, moved, upgrade.store.serde)
     except Exception as error:  # an author's classes may refuse the state in any way
-        why = shortened(redact(f"it cannot read the upgraded state: {type(error).__name__}: {error}"))
+        why = _in_words("it cannot read the upgraded state:", error)
     if why:
         raise Obstacle(why)
 
@@ -187,9 +191,9 @@ def upgraded(graph: Graph, run: RunView, version: str, state: dict[str, Any]) ->
         wrong = _wrong_keys(graph, run, set(plain))
     except Fenced:
         raise
-    except Exception as error:  # an author's code may raise anything, and the run is not to end of it
+    except Exception as error:  # as above
         log.warning("an upgrade failed", graph=graph.name, run=str(run.id), reason=redact(str(error)))
-        return shortened(redact(f"its upgrade raised {type(error).__name__}: {error}"))
+        return _in_words("its upgrade raised", error)
     return f"its upgrade gave other keys: {', '.join(sorted(wrong))}" if wrong else plain
 
 
@@ -198,3 +202,7 @@ def _wrong_keys(graph: Graph, run: RunView, keys: set[str]) -> set[str]:
     if graph.plain is None:
         return keys ^ set(graph.start(run))
     return keys - {name for name in compiled(graph.build).channels if is_state(name)}
+
+
+def _in_words(what: str, error: Exception) -> str:
+    return shortened(redact(f"{what} {type(error).__name__}: {error}"))

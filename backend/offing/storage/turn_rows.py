@@ -39,7 +39,8 @@ TURNS = """
              where p.tenant_id = %(tenant)s and p.name = g.policy_name and p.version = g.policy_version),
            weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish,
            (select checkpoint_id from checkpoint c
-             where c.run_id = %(run)s and c.ns = '' and c.superstep < g.superstep order by c.superstep desc limit 1),
+             where c.run_id = %(run)s and c.ns = '' and c.superstep < g.superstep
+             order by c.superstep desc, c.nth desc limit 1),
            state_key, action_key, accepted, attempt, problem
       from given g
 """
