@@ -14,6 +14,7 @@ from langgraph.types import Command
 from offing.core.run import Fence
 from offing.core.step import CallKey
 from offing.core.tool import Effect
+from offing.kernel.invocation_values import channels_for
 from offing.langchain import plain_graph
 from offing.storage import intents, runs
 from offing.storage.checkpoints import PostgresCheckpoints
@@ -46,6 +47,7 @@ class Held:
         saver: Any = FencedSaver(self.pool, self.fence, content=self.content)
         graph = build()
         graph = graph.compile(checkpointer=saver) if hasattr(graph, "compile") else graph.copy({"checkpointer": saver})
+        graph = graph.copy({"channels": channels_for(graph.channels, str(self.fence.run))})
         with suppress(ZeroDivisionError):
             await graph.ainvoke(given, AT, durability="sync")
         state = await graph.aget_state(AT)

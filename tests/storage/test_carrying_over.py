@@ -10,7 +10,7 @@ import operator
 from typing import Annotated, Any
 
 import pytest
-from langgraph.channels import DeltaChannel
+from langgraph.channels import DeltaChannel, UntrackedValue
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send, interrupt
@@ -116,6 +116,21 @@ async def test_a_state_that_cannot_be_had_leaves_the_run_as_it_was(held: Held, u
     before = await held.play(FIRST, {"text": ""})
     assert (await held.carry(SECOND, upgrade)).startswith(why)
     assert await held.play(FIRST, None) == before
+
+
+async def test_a_counter_of_the_run_goes_on_and_is_no_part_of_the_state(held: Held) -> None:
+    counted: Any = make_typed_dict("Counted", {"text": str, "count": Annotated[int, UntrackedValue]}, total=False)
+
+    def first(state: Any) -> Any:
+        return {"text": "begun", "count": 7}
+
+    def last(state: Any) -> Any:
+        return {"text": f"{interrupt('Which?')} {state['count']}"}
+
+    build = chain(counted, first, last)
+    asked = await held.play(build, {"text": ""})
+    assert await held.carry(build, lambda _, state: state if list(state) == ["text"] else None) == ""
+    assert (await held.answer(build, asked, "yes"))["text"] == "yes 7"
 
 
 async def test_a_version_that_cannot_be_built_leaves_the_run_as_it_was(held: Held) -> None:

@@ -39,6 +39,11 @@ class InvocationValue(UntrackedValue[Any]):
         return found
 
 
+def is_invocation_value(saved: object) -> bool:
+    """Whether a channel value of a checkpoint was saved for one run."""
+    return isinstance(saved, Mapping) and set(cast(Mapping[str, Any], saved)) == {RUN, VALUE}
+
+
 def channels_for(channels: Mapping[str, Any], run: str) -> dict[str, Any]:
     """Return a graph's channels as a run has them."""
     return {name: _for_run(channel, name, run) for name, channel in channels.items()}

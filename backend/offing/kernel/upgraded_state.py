@@ -14,6 +14,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot as DeltaSnapshot  # 
 
 from offing.core.checkpoint import StoredCheckpoint, UpgradedCheckpoint
 from offing.kernel.checkpointer import COUNTERS
+from offing.kernel.invocation_values import is_invocation_value
 
 CONTROL = ("branch:", "join:", "__")
 """How names of channels begin that say where a graph stands. All others are its state."""
@@ -21,6 +22,11 @@ CONTROL = ("branch:", "join:", "__")
 
 def is_state(channel: str) -> bool:
     return not channel.startswith(CONTROL)
+
+
+def _is_upgraded(channel: str, value: object) -> bool:
+    """Counters of one run, such as those of a limit on model calls, are LangGraph's own and stay as they are."""
+    return is_state(channel) and not is_invocation_value(value)
 
 
 def rebuilt_channels(stored: StoredCheckpoint) -> list[str]:
@@ -44,7 +50,7 @@ def state_of(stored: StoredCheckpoint, rebuilt_values: Mapping[str, Any]) -> dic
     """The state of a run by its keys. `rebuilt_values`: of the channels that are not in the checkpoint itself."""
     values = {**stored.checkpoint["channel_values"], **rebuilt_values}
     plain = {name: value.value if isinstance(value, DeltaSnapshot) else value for name, value in values.items()}
-    return {name: value for name, value in plain.items() if is_state(name)}
+    return {name: value for name, value in plain.items() if _is_upgraded(name, value)}
 
 
 def upgraded_checkpoint(
@@ -58,7 +64,8 @@ def upgraded_checkpoint(
     changed = [name for name in after if name not in before or not _is_same(serde, before[name], after[name])]
     removed = [name for name in before if name not in after]
     still_rebuilt = {name for name in rebuilt_channels(stored) if name in after and name not in changed}
-    values = {name: value for name, value in stored.checkpoint["channel_values"].items() if not is_state(name)}
+    found: Mapping[str, Any] = stored.checkpoint["channel_values"]
+    values = {name: value for name, value in found.items() if not _is_upgraded(name, value)}
     values |= {name: value for name, value in after.items() if name not in still_rebuilt}
     versions = _versions(stored.checkpoint, changed, removed, next_version)
     checkpoint = {**stored.checkpoint, **versions, "channel_values": values}
