@@ -116,6 +116,19 @@ async def test_a_fork_from_any_step_repeats_no_recorded_call_and_no_effect(durab
         assert not {*words(steps)[len(said) :]} & {*words(record)}
 
 
+async def test_a_fork_knows_which_effects_were_declared_so_that_no_upgrade_repeats_them(standing: Platform) -> None:
+    origin = await ended(standing, shipping_request())
+    record = await standing.steps(origin.id)
+    last = [step.seq for step in record if step.kind is StepKind.TOOL][1]
+    for at, kept in ((last, [1, 2]), (last - 1, [1])):
+        run = await forked(standing, origin.id, at)
+        async with standing.database.transaction(standing.tenant) as connection:
+            query = "select (args->>'n')::integer from intent where run_id = %s and fence <= 1 order by 1"
+            found = await (await connection.execute(query, (run.id,))).fetchall()
+        assert [n for (n,) in found] == kept
+        await standing.ended(run.id)
+
+
 async def test_a_fork_of_branches_side_by_side_keeps_what_each_had_on_record(standing: Platform) -> None:
     origin = await ended(standing, RunRequest("Fork", "forked", engines={"speaker": SPEAKER}, budget=Budget(turns=2)))
     record = await standing.steps(origin.id)
@@ -257,6 +270,18 @@ async def test_a_child_run_whose_result_was_recorded_is_not_run_again(standing: 
         assert (run.status, run.spent.turns) == (RunStatus.DONE, origin.spent.turns), run.error
         found = await family(standing.database, standing.tenant, run.id)
         assert len(found.children) == made
+    assert keys(await standing.steps(run.id)) == keys(record)
+
+
+async def test_a_child_run_is_forked_as_a_run_of_its_own(standing: Platform) -> None:
+    parent = await ended(
+        standing, RunRequest(asking({"question": "one", "turns": 3}), "family", budget=Budget(turns=9))
+    )
+    (child,) = (await family(standing.database, standing.tenant, parent.id)).children
+    record = await standing.steps(child.id)
+    run = await standing.ended((await forked(standing, child.id, len(record) // 2)).id)
+    above = await family(standing.database, standing.tenant, run.id)
+    assert (run.kind, run.status, above.parent, run.budget) == ("ask", RunStatus.DONE, None, Budget(turns=3))
     assert keys(await standing.steps(run.id)) == keys(record)
 
 

@@ -13,6 +13,7 @@ from offing.core.question import Answer
 from offing.core.run import Budget, RunStatus
 from offing.core.step import StepKind
 from offing.sdk import RunView
+from offing.services.forks import ForkRequest, fork
 from offing.services.graphs import Catalogue
 from offing.services.runs import RunRequest, submit
 from offing.storage import reports
@@ -138,6 +139,30 @@ async def test_a_run_whose_version_is_gone_goes_on_in_the_new_one(platform: Plat
     assert [(c["from"], c["to"]) for c in carried] == [(old, ended.graph_version)]
     assert int((await shelf.title(run)).split()[0]) in range(102, 100 + TURNS)
     assert set(await words(platform, run)) == {f"word {n}" for n in range(1, TURNS + 1)}
+
+
+async def test_a_run_that_was_carried_over_is_forked_in_the_version_that_it_had_at_the_step(
+    platform: Platform, shelf: Shelf
+) -> None:
+    run = await interrupted(platform, shelf, Worker.kill)
+    written(shelf.folder / "source", SECOND % CARRIED)
+    second = shelf.worker("second")
+    await platform.ended(run)
+    second.finish()
+    record = await platform.steps(run)
+    upgrade = next(step.seq for step in record if step.payload.get("after") == "upgrade")
+    graphs = Catalogue(paths=str(shelf.folder / "source"), home=shelf.folder / "first")
+    shelf.worker("first")
+    for at, title in ((upgrade - 1, "Count"), (upgrade + 3, await shelf.title(run))):
+        request, p = ForkRequest(run, at), platform
+        made = (await fork(p.database, p.hints, p.tenant, request, graphs=graphs)).run
+        ended = await platform.ended(made.id)
+        assert ended.status is RunStatus.DONE, ended.error
+        assert await shelf.title(made.id) == title
+        steps = await platform.steps(made.id)
+        assert [s.payload for s in steps[:at]] == [s.payload for s in record[:at]]
+        assert not [s for s in steps[at:] if s.payload.get("after") == "upgrade"]
+        assert set(await words(platform, made.id)) == {f"word {n}" for n in range(1, TURNS + 1)}
 
 
 async def test_a_run_that_cannot_be_carried_over_waits_and_says_why(platform: Platform, shelf: Shelf) -> None:

@@ -89,6 +89,15 @@ STEPS = """
       from step where run_id = %(origin)s and seq <= %(at)s
 """
 
+INTENTS = """
+    insert into intent (run_id, superstep, path, ordinal, digest, tenant_id, fence, tool, args, effect, started_at)
+    select %(id)s, i.superstep, i.path, i.ordinal, i.digest, i.tenant_id, i.fence, i.tool, i.args, i.effect,
+           i.started_at
+      from intent i join step s using (run_id, superstep, path, ordinal, digest)
+     where i.run_id = %(origin)s and s.seq <= %(at)s
+"""
+"""Of the effects that are on record. One without a result is the origin's: the fork declares its own."""
+
 SEGMENTS = """
     insert into segment (run_id, idx, tenant_id, role, parent_idx, parent_tokens, fracture)
     select %(id)s, idx, tenant_id, role, parent_idx, parent_tokens, fracture
@@ -263,7 +272,7 @@ async def insert(connection: Connection, origin: RunRow, new: NewFork) -> RunRow
     """Store the fork with everything that it has of its origin. Its thread is there already."""
     given = _parameters(origin, new)
     row = await (await connection.execute(INSERT_RUN, given)).fetchone()
-    for statement in (STEPS, CHECKPOINTS, SEGMENTS, TURNS, SPANS, REPORTS, CITATIONS, QUESTIONS, FILES):
+    for statement in (STEPS, INTENTS, CHECKPOINTS, SEGMENTS, TURNS, SPANS, REPORTS, CITATIONS, QUESTIONS, FILES):
         await connection.execute(statement, given)
     return runs.run_of(row)
 
