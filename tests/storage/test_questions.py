@@ -1,12 +1,14 @@
 """Questions as rows: the first answer stands, tenants are apart, and nothing of an erased source stays in an answer."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg.errors import CheckViolation
 
 from offing.core.question import Answer, Answerer, Asking, Question, QuestionKind, asking_json
+from offing.core.response_form import DecisionType, ResponseForm, ResponseShape, ToolReview
 from offing.core.run import Fence
 from offing.core.step import StepDraft, StepKind
 from offing.core.usage import UsageDelta
@@ -20,6 +22,14 @@ from tests.storage.builders import TERM, claimed
 from tests.storage.test_library_erasure import LEDGER, SECRET, a_run_that_read, uploaded, where_found
 
 YEAR = Asking(QuestionKind.ASK, "Which year?")
+
+
+def letter(args: dict[str, Any]) -> Asking:
+    """A letter that a person decides about."""
+    review = ToolReview("send", args, "A letter.", (DecisionType.APPROVE, DecisionType.EDIT))
+    schema = {"type": "object", "properties": {}, "if": {}}
+    form = ResponseForm(ResponseShape.DECISIONS, (review,), schema)
+    return Asking(QuestionKind.INTERRUPT, "May the run use send?", form=form)
 
 
 @pytest.fixture
@@ -43,6 +53,16 @@ async def test_a_question_comes_back_as_it_was_asked(pool: Database) -> None:
     assert question.asking == asking
     assert question.due_at is not None
     assert question.open
+
+
+async def test_a_form_comes_back_with_the_order_of_its_keys(pool: Database) -> None:
+    fence = (await claimed(pool, LOCAL_TENANT)).fence
+    asking = letter({"to": "Ada", "body": "Hello", "at": [{"b": 1, "a": None}]})
+    question = await asks(pool, fence, asking)
+    assert question.asking == asking
+    assert question.asking.form is not None
+    assert list(question.asking.form.reviews[0].args or ()) == ["to", "body", "at"]
+    assert list(question.asking.form.schema or ()) == ["type", "properties", "if"]
 
 
 async def test_the_first_answer_stands(pool: Database) -> None:
@@ -84,3 +104,22 @@ async def test_what_people_answered_and_what_a_waiting_run_held_is_erased_with_a
     assert where_found(owner_url, "Ina Brook") >= {"question", "step", "checkpoint_write"}
     await erase_source(pool, LOCAL_TENANT, source)
     assert where_found(owner_url, "Ina Brook") == set()
+
+
+async def test_a_form_loses_what_was_copied_from_an_erased_source_and_is_a_form_still(
+    pool: Database, owner_url: str, readers: Readers
+) -> None:
+    source = await uploaded(pool, readers, "ledger.md", LEDGER)
+    fence = await a_run_that_read(pool, "mill", ended=False)
+    half = len(SECRET.split()) // 2
+    words = SECRET.split()
+    args = {"body": f'"Zoé": {SECRET}\n', "lines": [" ".join(words[:half]), " ".join(words[half:])]}
+    question = await asks(pool, fence, letter(args))
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute("update app.run set status = 'done' where id = %s", (fence.run,))
+    await erase_source(pool, LOCAL_TENANT, source)
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        found = await questions.one(connection, fence.run, question.number)
+    assert found.asking.form is not None
+    assert (found.asking.form.reviews[0].args or {})["body"] == '"Zoé": [erased].\n'
+    assert list(found.asking.form.reviews[0].args or ()) == ["body", "lines"]

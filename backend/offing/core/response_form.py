@@ -3,11 +3,10 @@
 Pure values. A form is data from a graph: its texts are untrusted and limited in size.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 MAX_REVIEWS = 50
 """Tool calls of one input request. A request about more is asked as free text."""
@@ -74,29 +73,43 @@ class ResponseForm:
 
 
 def form_json(form: ResponseForm) -> dict[str, Any]:
-    """Return a form as its step stores it. Mappings are stored as text, which keeps the order of their keys."""
+    """Return a form as its step stores it.
+
+    Objects are pairs, since stored JSON loses the order of keys. Texts stand by themselves, so that erasure finds them.
+    """
     reviews = [
         {
             "name": review.name,
-            "args": None if review.args is None else json.dumps(review.args),
+            "args": _ordered(review.args),
             "description": review.description,
             "decisions": list(review.decisions),
         }
         for review in form.reviews
     ]
-    schema = None if form.schema is None else json.dumps(form.schema)
-    return {"shape": form.shape, "reviews": reviews, "schema": schema}
+    return {"shape": form.shape, "reviews": reviews, "schema": _ordered(form.schema)}
 
 
 def form_from_json(stored: Mapping[str, Any]) -> ResponseForm:
     reviews = tuple(
         ToolReview(
             one["name"],
-            None if one["args"] is None else json.loads(one["args"]),
+            _unordered(one["args"]),
             one["description"],
             tuple(DecisionType(name) for name in one["decisions"]),
         )
         for one in stored["reviews"]
     )
-    schema = None if stored["schema"] is None else json.loads(stored["schema"])
-    return ResponseForm(ResponseShape(stored["shape"]), reviews, schema)
+    return ResponseForm(ResponseShape(stored["shape"]), reviews, _unordered(stored["schema"]))
+
+
+def _ordered(value: Any) -> Any:
+    """A JSON value with its objects as pairs of name and value."""
+    if isinstance(value, Mapping):
+        return {"pairs": [[name, _ordered(inner)] for name, inner in cast(Mapping[str, Any], value).items()]}
+    return [_ordered(inner) for inner in cast(list[Any], value)] if isinstance(value, list) else value
+
+
+def _unordered(stored: Any) -> Any:
+    if isinstance(stored, Mapping):
+        return {name: _unordered(inner) for name, inner in cast(Mapping[str, Any], stored)["pairs"]}
+    return [_unordered(inner) for inner in cast(list[Any], stored)] if isinstance(stored, list) else stored
