@@ -18,7 +18,9 @@ from offing.services.graphs import Catalogue
 from offing.services.runs import RunRequest, submit
 from offing.storage import reports
 from offing_workers.carrying_over import upgraded
+from tests.workers.collecting import Sql
 from tests.workers.conftest import Platform, StartWorker
+from tests.workers.families import asking
 from tests.workers.graphs import counting
 from tests.workers.processes import Worker
 from tests.workers.test_waiting import heard, say, waiting
@@ -83,12 +85,12 @@ class Shelf:
     def worker(self, home: str) -> Worker:
         return self._start(OFFING_GRAPH_PATHS=str(self.folder / "source"), OFFING_HOME=str(self.folder / home))
 
-    async def begun(self, *, speaks: bool = True) -> UUID:
+    async def begun(self, question: str = "Count", *, speaks: bool = True) -> UUID:
         """A run of the first version."""
         graphs = Catalogue(paths=str(self.folder / "source"), home=self.folder / "first")
         slowly = EngineChoice(engine="scripted", options={"answers": [{"word": "word {turn}"}], "delay_ms": 500})
         request = RunRequest(
-            "Count", "ledger", budget=Budget(turns=TURNS), engines={"speaker": slowly} if speaks else {}
+            question, "ledger", budget=Budget(turns=TURNS), engines={"speaker": slowly} if speaks else {}
         )
         p = self._platform
         run = (await submit(p.database, p.hints, p.tenant, request, graphs=graphs)).run.id
@@ -197,6 +199,27 @@ async def test_a_run_whose_branches_ask_is_carried_over_and_nobody_is_asked_agai
     assert await heard(platform, run) == ["carried", "left l", "quiet", "right 42 r"]
     kinds = [step.kind for step in await platform.steps(run)]
     assert [kinds.count(kind) for kind in (StepKind.QUESTION, StepKind.TOOL, StepKind.NOTE)] == [2, 1, 1]
+
+
+PARENT = """
+from dataclasses import replace
+from tests.workers.families import family
+graph = replace(family, name="ledger", upgrade=lambda version, state: state)
+"""
+
+
+async def test_a_run_that_waits_for_its_child_is_carried_over_and_starts_no_other(
+    platform: Platform, shelf: Shelf, sql: Sql
+) -> None:
+    written(shelf.folder / "source", PARENT)
+    first, run = shelf.worker("first"), await shelf.begun(asking({"question": "one", "turns": 4}))
+    await platform.until(run, lambda row: row.status is RunStatus.WAITING)
+    first.finish()
+    written(shelf.folder / "source", PARENT + "SECOND = True")
+    shelf.worker("second")
+    assert (await heard(platform, run))[0] == "one: done, answered, 4 said"
+    assert any(step.payload.get("after") == "upgrade" for step in await platform.steps(run))
+    assert sql("select count(*) from app.child_run where parent_id = %s", run) == [(1,)]
 
 
 UPGRADES: list[tuple[Callable[[str, dict[str, Any]], Any], Any]] = [
