@@ -9,7 +9,7 @@ import pytest
 
 from offing.core.errors import InvalidInput
 from offing.core.run import RunStatus, StopReason
-from offing.core.step import StepKind
+from offing.core.step import Step, StepKind
 from offing.exports.format import Options, named
 from offing.services import trajectories as exports
 from offing.services.forks import ForkRequest, fork
@@ -158,3 +158,24 @@ async def test_a_fork_of_a_rollout_is_a_run_of_its_own_with_a_store_of_its_own(b
         assert row.stop_reason is StopReason.ANSWERED
         assert await test_item_stores.said(bench, made.run.id) == "0 before, then b; there are b"
     assert await test_item_stores.items(bench) == {("shared",): ["a"], ("told",): ["last"]}
+
+
+async def test_wherever_the_worker_of_a_fork_is_killed_its_calls_are_on_record_once(bench: Bench) -> None:
+    graphs = installed(test_item_stores.GRAPHS)
+    bench.graphs = test_item_stores.GRAPHS
+    origin = await test_item_stores.begun(bench, "b")
+    await bench.advance(bench.database, origin)
+    record = await recorded(bench, origin)
+    for at in range(2, 7):
+        request = ForkRequest(origin, record[len(record) // 2].seq)
+        made = await fork(bench.database, Quiet(), LOCAL_TENANT, request, graphs=graphs)
+        async with test_item_stores.lost(bench, made.run.id, at, "after"):
+            pass
+        assert (await test_item_stores.row(bench, made.run.id)).status is RunStatus.DONE
+        again = await recorded(bench, made.run.id)
+        assert [(step.kind, step.key) for step in again if step.key] == [(s.kind, s.key) for s in record if s.key]
+
+
+async def recorded(bench: Bench, run: UUID) -> list[Step]:
+    async with bench.database.transaction(LOCAL_TENANT) as connection:
+        return await steps.after(connection, run, 0, 1000)
