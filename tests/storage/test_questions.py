@@ -27,7 +27,7 @@ YEAR = Asking(QuestionKind.ASK, "Which year?")
 def letter(args: dict[str, Any]) -> Asking:
     """A letter that a person decides about."""
     review = ToolReview("send", args, "A letter.", (DecisionType.APPROVE, DecisionType.EDIT))
-    schema = {"type": "object", "properties": {}, "if": {}}
+    schema: dict[str, Any] = {"type": "object", "properties": {}, "if": {}}
     form = ResponseForm(ResponseShape.DECISIONS, (review,), schema)
     return Asking(QuestionKind.INTERRUPT, "May the run use send?", form=form)
 
