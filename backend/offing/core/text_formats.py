@@ -1,7 +1,7 @@
 """Check a text against the `format` and the `pattern` of a JSON schema.
 
-A pattern comes from a graph and could be made slow. Patterns of characters, classes and a few quantifiers are checked;
-those with groups or alternatives are not.
+A pattern comes from a graph and could be made slow, so it is matched in linear time. One that is beyond the subset of
+`offing.core.policy.pattern` does not restrict a text.
 """
 
 import re
@@ -11,17 +11,12 @@ from typing import Any
 from uuid import UUID
 
 from offing.core.errors import InvalidInput
+from offing.core.policy.pattern import Pattern, compiled
 
-MAX_PATTERN_CHARS = 200
-MAX_TEXT_CHARS = 200
+MAX_TEXT_CHARS = 500
 """Longer texts are not held against a pattern."""
 
-MAX_VARIABLE_PARTS = 2
-"""Quantifiers that match a varying number of characters. Each one multiplies the time by the length of the text."""
-
-_PART = re.compile(
-    r"(?:\\[dDwWsS]|\\[^A-Za-z0-9]|\[\^?(?:\\.|[^\[\]\\])+\]|[^\\\[\](){}|*+?])(?:\{(\d{1,3})\}|(\{\d{0,3},\d{0,3}\}|[*+?]))?"
-)
+ANYTHING = r"[\s\S]*"
 
 
 def _is_date(text: str) -> bool:
@@ -47,30 +42,31 @@ def check_text(schema: Mapping[str, Any], text: str, field: str) -> None:
     named = schema.get("format")
     if isinstance(named, str) and named in _FORMATS and not _is_of(named, text):
         raise InvalidInput(field, f"must be {_FORMATS[named][0]}", "Send it in this form.")
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str) and len(text) <= MAX_TEXT_CHARS and is_simple(pattern) and not _matches(pattern, text):
-        raise InvalidInput(field, f"does not match the pattern {pattern}", "Send a text that matches it.")
+    pattern = searched(schema.get("pattern")) if len(text) <= MAX_TEXT_CHARS else None
+    if pattern is not None and not pattern.matches(text):
+        raise InvalidInput(field, f"does not match the pattern {schema['pattern']}", "Send a text that matches it.")
 
 
-def is_simple(pattern: str) -> bool:
-    """Whether matching cannot take long: no groups, and few parts that match a varying number of characters."""
-    if len(pattern) > MAX_PATTERN_CHARS:
-        return False
-    at, variable = 0, 0
-    while at < len(pattern):
-        part = _PART.match(pattern, at)
-        if part is None:
-            return False
-        at, variable = part.end(), variable + (part[2] is not None)
-    return variable <= MAX_VARIABLE_PARTS
-
-
-def _matches(pattern: str, text: str) -> bool:
+def searched(pattern: object) -> Pattern | None:
+    """Return what a whole text in which a pattern is found matches. `None`: the pattern is beyond the subset."""
+    if not isinstance(pattern, str):
+        return None
+    begins, ends = pattern.startswith("^"), pattern.endswith("$") and not pattern.endswith(r"\$")
+    inner = pattern[begins : len(pattern) - ends]
+    if (begins or ends) and _has_alternatives(inner):
+        return None  # an anchor belongs to one of them alone
     try:
-        # As in other languages, `$` is the end of the text, and not of its last line.
-        return re.search(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), text) is not None
-    except re.error:
-        return True
+        return compiled(f"{'' if begins else ANYTHING}({inner}){'' if ends else ANYTHING}", True)
+    except ValueError:
+        return None
+
+
+def _has_alternatives(pattern: str) -> bool:
+    """Whether there is a `|` outside of all groups."""
+    bare = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", "", pattern, flags=re.DOTALL)
+    while (fewer := re.sub(r"\([^()]*\)", "", bare)) != bare:
+        bare = fewer
+    return "|" in bare
 
 
 def _is_of(named: str, text: str) -> bool:
