@@ -15,7 +15,6 @@ with warnings.catch_warnings():
     from trustcall import create_extractor
 
 from offing.langchain import OffingChatModel, plain_graph
-from tests.peers.failing import NO_SAVER
 from tests.peers.playing import Heard, Peer, calls, unexpected
 from tests.wire.replies import Reply
 
@@ -72,5 +71,4 @@ peer = Peer(
     answer='{"first":"Ada","age":36,"towns":[]}',
     follow="She lives in Oslo.",
     follow_answer='{"first":"Ada","age":36,"towns":["Oslo"]}',
-    fails=dict.fromkeys(("runs", "survives", "follows", "chat", "rows"), NO_SAVER),
 )

@@ -1,9 +1,5 @@
 """Why something does not work yet, in words. A test that is expected to fail for a reason tells when it passes."""
 
-NO_SAVER = (
-    "Graphs run with durability `sync`, under which LangGraph waits for a checkpoint that a subgraph compiled with"
-    " `checkpointer=False` never writes."
-)
 BEGUN_AGAIN = (
     "Each slice is an invocation of its own for LangGraph, so that its count of steps begins again with it, and the"
     " limit on them may never be reached."

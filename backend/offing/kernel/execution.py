@@ -22,6 +22,7 @@ from offing.core.step import StepDraft, StepKind, shortened
 from offing.kernel.invocation_values import channels_for
 from offing.kernel.opening import OpenRun
 from offing.kernel.store import Entry
+from offing.kernel.unsaved_graphs import let_graphs_keep_none
 from offing.kernel.wait_conditions import raised_in
 from offing.langchain.endings import ModelFailed, RunStopped
 from offing.sdk import Graph
@@ -60,6 +61,7 @@ class Execution:
 @cache
 def compiled(build: Callable[[], Any]) -> Any:
     """Return a graph, compiled once per process. A checkpointer and a store are put in for each execution."""
+    let_graphs_keep_none()
     return build().compile()
 
 
