@@ -2,8 +2,10 @@
 
 import asyncio
 import re
+import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,10 +45,12 @@ def guide(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("guide")
-def test_the_tests_of_the_page_pass() -> None:
-    names: dict[str, object] = {}
-    exec(compile(example("import asyncio"), "test_guide.py", "exec", dont_inherit=True), names)
+@pytest.mark.parametrize(("first", "count"), [("from offing.testing", 2), ("from langgraph", 1)])
+def test_the_tests_of_the_page_pass(first: str, count: int, tmp_path: Path) -> None:
+    file = tmp_path / "test_guide.py"
+    file.write_text(example(f"import asyncio\n\n{first}"))
+    names: dict[str, Any] = runpy.run_path(str(file))
     tests = [value for name, value in names.items() if name.startswith("test_") and callable(value)]
-    assert len(tests) == 2
+    assert len(tests) == count
     for test in tests:
         test()
