@@ -170,8 +170,9 @@ class Journal:
             raise Fenced("What called is no longer part of its run.")
 
     def end_calls(self) -> None:
-        """The graph has stopped. Only `append_last` may still write."""
+        """The graph has stopped. Only `append_last` may still write, and all that is on record is seen."""
         self._calls_over = True
+        self._cache.reveal_all()
 
     def abort(self) -> None:
         """The epoch is over. Nothing may be written any more."""

@@ -77,6 +77,11 @@ class StepCache:
         self._hidden.discard(step.seq)
         self._latest_call = max(self._latest_call, step.seq)
 
+    def reveal_all(self) -> None:
+        """The graph has stopped. A call that a graph within it did not make again, as its own checkpoint was behind the
+        call, is the run's all the same."""
+        self._hidden.clear()
+
     def list_unsaved(self, kind: StepKind) -> list[Step]:
         """Return this claim's steps of a kind that the store does not have yet."""
         return [step for step in self._steps.values() if step.kind is kind] if self._unsaved else []
