@@ -6,10 +6,8 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -34,7 +32,6 @@ from offing.resources import migrations_dir
 from offing.services.graphs import installed
 from offing.services.runs import RunRequest, submit
 from offing.settings import Settings
-from offing.storage.backup import others_connected
 from offing.storage.migrate import LOCAL_TENANT, is_current, migrate
 from offing.storage.pool import Database
 from tests.conftest import at_database
@@ -191,18 +188,6 @@ def test_a_backup_goes_over_nothing_and_into_no_older_version(owners: tuple[Serv
         (tmp_path / "broken").write_bytes(broken)
         with pytest.raises(InvalidInput, match="FILE"):
             read_backup(home(tmp_path / "three"), second, tmp_path / "broken", read_manifest(tmp_path / "broken"))
-
-
-def test_a_database_that_others_use_is_told_from_one_whose_connections_are_closing(
-    owners: tuple[Servers, Servers],
-) -> None:
-    _, second = owners
-    with closing(psycopg.connect(second.app_url)) as connection:
-        assert others_connected(second.owner_url, patience=0.1) == 1
-        later = threading.Timer(0.5, connection.close)
-        later.start()
-        assert others_connected(second.owner_url, patience=60) == 0
-        later.join()
 
 
 def test_no_secret_stands_in_a_backup(owners: tuple[Servers, Servers], tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from offing.clock import new_id
 from offing.core.model import EngineChoice
 from offing.core.run import Budget, Fence
 from offing.core.step import CallKey, StepDraft, StepKind
-from offing.storage import runs, steps
+from offing.storage import runs, steps, threads
 from offing.storage.pool import Database
 from offing.storage.runs import Claim, NewRun, RunRow
 
@@ -37,7 +37,7 @@ async def stored(database: Database, tenant: UUID, new: NewRun | None = None) ->
     """A submitted run with its first step."""
     new = new or a_run()
     async with database.transaction(tenant) as connection:
-        await runs.insert_thread(connection, tenant, new.thread, "thread")
+        await threads.insert(connection, tenant, new.thread, "thread")
         run = await runs.insert(connection, tenant, new)
         await steps.append_unowned(connection, run.id, [StepDraft(StepKind.QUEUED, new.question)])
     return run

@@ -19,7 +19,7 @@ from offing.core.tokens import SpanKind, TextSpan, TokenTrace
 from offing.core.trajectory import Fracture
 from offing.core.usage import UsageDelta
 from offing.services.runs import ended_step
-from offing.storage import runs, steps, turn_rows, turns
+from offing.storage import runs, steps, threads, turn_rows, turns
 from offing.storage.pool import Database
 from offing.storage.runs import Release
 from tests.storage.builders import TERM, a_run
@@ -190,7 +190,7 @@ class Collected:
     async def begun(self, graph: str = "counting", kind: str = "rollout") -> Teller:
         new = a_run(graph=graph, kind=kind)
         async with self.database.transaction(self.tenant) as connection:
-            await runs.insert_thread(connection, self.tenant, new.thread, "thread")
+            await threads.insert(connection, self.tenant, new.thread, "thread")
             await runs.insert(connection, self.tenant, new)
             await steps.append_unowned(connection, new.id, [StepDraft(StepKind.QUEUED, new.question)])
         claim = await runs.claim(self.database, new.id, "worker", TERM)

@@ -9,7 +9,7 @@ from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
 from offing.core.run import Fence
-from offing.storage import runs
+from offing.storage import threads
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing_workers.saver import FencedSaver
@@ -73,7 +73,7 @@ def test_the_role_can_neither_bypass_nor_switch_off_the_rows_policy(app_url: str
 async def test_a_run_cannot_be_written_into_another_tenant(pool: Database, other_tenant: UUID) -> None:
     with pytest.raises(InsufficientPrivilege):
         async with pool.transaction(LOCAL_TENANT) as connection:
-            await runs.insert_thread(connection, other_tenant, a_run().thread, "theirs")
+            await threads.insert(connection, other_tenant, a_run().thread, "theirs")
 
 
 async def test_a_fence_with_a_foreign_tenant_writes_nothing(pool: Database, other_tenant: UUID) -> None:

@@ -28,7 +28,7 @@ from offing.library.readers import Readers
 from offing.services import library
 from offing.services.erasure import Erased, erase_source
 from offing.services.library import Upload
-from offing.storage import forks, reports, rewards, runs, segments, steps, store_items, turn_rows, turns
+from offing.storage import forks, reports, rewards, segments, steps, store_items, threads, turn_rows, turns
 from offing.storage.forks import NewFork
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -255,7 +255,7 @@ async def test_a_fork_that_is_being_made_of_a_run_that_read_it_stands_in_the_way
         origin = (await forks.held(connection, run)).run
         kept = origin.policy, origin.policy_sha256, origin.budget, origin.spent
         new = NewFork(new_id(), new_id(), origin.last_seq, origin.graph_version, origin.engines, *kept)
-        await runs.insert_thread(connection, LOCAL_TENANT, new.thread, "A fork")
+        await threads.insert(connection, LOCAL_TENANT, new.thread, "A fork")
         await forks.insert(connection, origin, new)
         erasing = asyncio.create_task(erase_source(pool, LOCAL_TENANT, source))
         while not waiting_for_locks(owner_url):

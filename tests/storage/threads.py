@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import (
 
 from offing.kernel.checkpointer import Checkpointer
 from offing.kernel.memory_checkpoints import MemoryCheckpoints
-from offing.storage import runs
+from offing.storage import runs, threads
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.plain_state import serializer
 from offing.storage.pool import Database
@@ -30,7 +30,7 @@ async def saver_of(pool: Database, thread: UUID, *, is_new: bool = True) -> Fenc
     """The checkpointer of a new run's claim in a thread."""
     async with pool.transaction(LOCAL_TENANT) as connection:
         if is_new:
-            await runs.insert_thread(connection, LOCAL_TENANT, thread, "thread")
+            await threads.insert(connection, LOCAL_TENANT, thread, "thread")
         run = await runs.insert(connection, LOCAL_TENANT, a_run(thread=thread))
     claim = await runs.claim(pool, run.id, "worker", TERM)
     assert claim is not None

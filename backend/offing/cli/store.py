@@ -16,6 +16,8 @@ from offing.storage.migrate import LOCAL_TENANT
 
 app = App(name="store", help="What graphs keep beyond a thread: the items of LangGraph's store.")
 
+Namespace = Annotated[str, Parameter(help="Its labels with a slash between them.")]
+Key = Annotated[str, Parameter(help="Its key.")]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 
@@ -46,31 +48,15 @@ def list_(namespace: str = "", *, limit: int = 100, offset: int = 0, json: Json 
 
 
 @app.command
-def show(namespace: str, key: str) -> int:
-    """Show an item as JSON.
-
-    Parameters
-    ----------
-    namespace
-        Its labels with a slash between them.
-    key
-        Its key.
-    """
+def show(namespace: Namespace, key: Key) -> int:
+    """Show an item as JSON."""
     _print(_with_store(lambda store: _existing(store, namespace, key)).dict())
     return 0
 
 
 @app.command
-def delete(namespace: str, key: str) -> int:
-    """Delete an item.
-
-    Parameters
-    ----------
-    namespace
-        Its labels with a slash between them.
-    key
-        Its key.
-    """
+def delete(namespace: Namespace, key: Key) -> int:
+    """Delete an item."""
 
     async def work(store: PostgresStore) -> None:
         await _existing(store, namespace, key)

@@ -77,8 +77,8 @@ class _Checker:
             self._check_items(found, cast(list[Any], value), field, depth)
 
     def _check_object(self, schema: Mapping[str, Any], value: dict[str, Any], field: str, depth: int) -> None:
-        named = _mapping(schema.get("properties"))
-        for name in _sequence(schema.get("required")):
+        named = as_mapping(schema.get("properties"))
+        for name in as_sequence(schema.get("required")):
             if name not in value:
                 raise InvalidInput(f"{field}.{name}", "is required", self._remedy(named.get(name)))
         for name, inner in named.items():
@@ -92,7 +92,7 @@ class _Checker:
             self.check(others, value[name], f"{field}.{name}", depth + 1)
 
     def _check_items(self, schema: Mapping[str, Any], value: list[Any], field: str, depth: int) -> None:
-        first = _sequence(schema.get("prefixItems"))
+        first = as_sequence(schema.get("prefixItems"))
         for at, item in enumerate(value):
             inner = first[at] if at < len(first) else schema.get("items", True)
             self.check(inner, item, f"{field}[{at}]", depth + 1)
@@ -100,10 +100,10 @@ class _Checker:
             raise InvalidInput(field, "has the same item twice", "Name each item once.")
 
     def _check_combined(self, schema: Mapping[str, Any], value: Any, field: str, depth: int) -> None:
-        for inner in _sequence(schema.get("allOf")):
+        for inner in as_sequence(schema.get("allOf")):
             self.check(inner, value, field, depth + 1)
         for name in ("anyOf", "oneOf"):
-            if options := _sequence(schema.get(name)):
+            if options := as_sequence(schema.get(name)):
                 self._check_options(schema, options, value, field, depth, exactly_one=name == "oneOf")
         if "not" in schema and self._problem(schema["not"], value, field, depth) is None:
             raise InvalidInput(field, "is a value that is not allowed", "Send another one.")
@@ -131,12 +131,12 @@ class _Checker:
 
     def _discriminated(self, schema: Mapping[str, Any], options: Sequence[Any], value: Any) -> Any:
         """Return the alternative whose constant field the value has. `None` means that none is told apart so."""
-        name = _mapping(schema.get("discriminator")).get("propertyName")
+        name = as_mapping(schema.get("discriminator")).get("propertyName")
         if not isinstance(name, str) or not isinstance(value, dict):
             return None
         given = cast(dict[str, Any], value).get(name)
-        constants = [_mapping(self._resolved(option).get("properties")).get(name) for option in options]
-        fitting = [at for at, constant in enumerate(constants) if _mapping(constant).get("const") == given]
+        constants = [as_mapping(self._resolved(option).get("properties")).get(name) for option in options]
+        fitting = [at for at, constant in enumerate(constants) if as_mapping(constant).get("const") == given]
         return options[fitting[0]] if fitting else None
 
     def _problem(self, schema: Any, value: Any, field: str, depth: int) -> InvalidInput | None:
@@ -147,8 +147,8 @@ class _Checker:
         return None
 
     def _resolved(self, schema: Any) -> Mapping[str, Any]:
-        found = _mapping(schema)
-        return _mapping(resolve(self._root, found["$ref"])) if "$ref" in found else found
+        found = as_mapping(schema)
+        return as_mapping(resolve(self._root, found["$ref"])) if "$ref" in found else found
 
     def _remedy(self, schema: Any) -> str:
         return _expected(self._resolved(schema))
@@ -160,7 +160,7 @@ def resolve(root: Mapping[str, Any], reference: object) -> Any:
         return True
     found: Any = root
     for part in reference.removeprefix("#").split("/")[1:]:
-        found = _mapping(found).get(part.replace("~1", "/").replace("~0", "~"), True)
+        found = as_mapping(found).get(part.replace("~1", "/").replace("~0", "~"), True)
     return found
 
 
@@ -173,7 +173,7 @@ def _check_type(schema: Mapping[str, Any], value: Any, field: str) -> None:
 def _check_choice(schema: Mapping[str, Any], value: Any, field: str) -> None:
     if "const" in schema and not _equal(value, schema["const"]):
         raise InvalidInput(field, f"must be {_written(schema['const'])}", _expected(schema))
-    if "enum" in schema and not any(_equal(value, choice) for choice in _sequence(schema["enum"])):
+    if "enum" in schema and not any(_equal(value, choice) for choice in as_sequence(schema["enum"])):
         raise InvalidInput(field, "is none of the choices", _expected(schema))
 
 
@@ -190,19 +190,19 @@ def _check_bounds(schema: Mapping[str, Any], value: Any, field: str) -> None:
 
 def _expected(schema: Mapping[str, Any]) -> str:
     """What to send, in a sentence."""
-    if choices := _sequence(schema.get("enum")):
+    if choices := as_sequence(schema.get("enum")):
         return f"Send one of: {', '.join(_written(choice) for choice in choices[:20])}."
     if "const" in schema:
         return f"Send {_written(schema['const'])}."
     kinds = [_TYPES[name][0] for name in _type_names(schema) if name in _TYPES]
-    required = ", ".join(str(name) for name in _sequence(schema.get("required"))[:20])
+    required = ", ".join(str(name) for name in as_sequence(schema.get("required"))[:20])
     named = f" with the fields {required}" if required and "an object" in kinds else ""
     return f"Send {' or '.join(kinds)}{named}." if kinds else "Send a value for it."
 
 
 def _type_names(schema: Mapping[str, Any]) -> list[str]:
     kind = schema.get("type")
-    return [kind] if isinstance(kind, str) else [name for name in _sequence(kind) if isinstance(name, str)]
+    return [kind] if isinstance(kind, str) else [name for name in as_sequence(kind) if isinstance(name, str)]
 
 
 def _is_number(value: Any) -> bool:
@@ -222,9 +222,11 @@ def _written(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return an object as it is, and anything else as an empty one."""
     return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 
 
-def _sequence(value: Any) -> Sequence[Any]:
+def as_sequence(value: Any) -> Sequence[Any]:
+    """Return a list as it is, and anything else as an empty one."""
     return cast(Sequence[Any], value) if isinstance(value, list | tuple) else ()

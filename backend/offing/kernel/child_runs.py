@@ -18,6 +18,7 @@ from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolStatus
 from offing.kernel.call_key import Call, CallKeys
 from offing.kernel.journal import Journal
+from offing.kernel.recorded_calls import OBSERVATIONS
 from offing.kernel.step_cache import StepCache
 from offing.kernel.store import ChildRecord, ChildRun, ChildRunStore, ChildRunsUnavailable, Entry, ParentUsage
 from offing.kernel.store import ChildResult as StoredResult
@@ -30,9 +31,6 @@ PASSAGES = 24
 
 LABEL = Label(Origin(provenance.Kind.TOOL, CHILD_RUN), Trust.UNTRUSTED)
 """Of what a child wrote: it was made from documents."""
-
-
-OBSERVATIONS = frozenset({StepKind.TOOL})
 
 
 class ChildRunClient:

@@ -20,6 +20,7 @@ from offing.kernel.child_runs import ChildRunClient
 from offing.kernel.graph_tools import GraphTools
 from offing.kernel.human_input import HumanInput
 from offing.kernel.journal import Journal
+from offing.kernel.recorded_calls import NOTES, OBSERVATIONS
 from offing.kernel.reports import ReportWriter
 from offing.kernel.restriction import restrict
 from offing.kernel.role_calls import RoleCaller
@@ -38,8 +39,6 @@ from offing.telemetry.redaction import redact, without_secrets
 from offing.telemetry.tracing import mark_failed
 
 RECORDS = frozenset(StepKind) - {StepKind.TOOL, StepKind.REPORT}
-OBSERVATIONS = frozenset({StepKind.TOOL})
-NOTES = frozenset({StepKind.NOTE})
 
 
 @dataclass(frozen=True, slots=True)

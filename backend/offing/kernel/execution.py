@@ -21,6 +21,7 @@ from offing.core.run import StopReason
 from offing.core.step import StepDraft, StepKind, shortened
 from offing.kernel.invocation_values import channels_for
 from offing.kernel.opening import OpenRun
+from offing.kernel.recorded_calls import NOTES
 from offing.kernel.store import Entry
 from offing.kernel.unsaved_graphs import let_graphs_keep_none
 from offing.kernel.wait_conditions import raised_in
@@ -40,7 +41,6 @@ MAX_NOTES = 200
 MAX_NOTE_BYTES = 8_000
 """Bytes of one of them as JSON; of a longer one only the title is kept."""
 
-NOTES = frozenset({StepKind.NOTE})
 
 STREAM_WRITER = re.compile(rb"stream_writer|StreamWriter")
 

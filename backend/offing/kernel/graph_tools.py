@@ -15,7 +15,7 @@ from offing.core.step import Step, StepDraft, StepKind, shortened
 from offing.core.tool import Effect, ToolStatus
 from offing.kernel.call_key import Call, CallKeys
 from offing.kernel.journal import Journal
-from offing.kernel.recorded_calls import key_text
+from offing.kernel.recorded_calls import OBSERVATIONS, key_text
 from offing.kernel.store import Entry
 from offing.kernel.tool_executor import ToolExecutor
 from offing.langchain.tool_calls import Asked, Given
@@ -24,7 +24,6 @@ from offing.telemetry.redaction import redact_value, without_secrets
 tool_call: ContextVar[str] = ContextVar("offing_tool_call", default="")
 """The key of the tool call whose work makes the current call, as text. Empty: the node makes it itself."""
 
-OBSERVATIONS = frozenset({StepKind.TOOL})
 
 LOST = "A worker was lost while {} ran; whether it had its effect is not known, and it is not repeated."
 

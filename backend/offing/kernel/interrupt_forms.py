@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from offing.core.json_schema import resolve
+from offing.core.json_schema import as_mapping, as_sequence, resolve
 from offing.core.response_form import (
     MAX_ARGS_CHARS,
     MAX_FORM_CHARS,
@@ -38,7 +38,7 @@ def form_of(value: Any, schema: Any) -> ResponseForm | None:
     `schema` is the interrupt's `response_schema`, which LangGraph hands out as JSON schema.
     """
     found = _limited_schema(schema)
-    mapping = _mapping(value)
+    mapping = as_mapping(value)
     if "action_requests" in mapping:
         return _reviewed(ResponseShape.DECISIONS, _batched(mapping), found)
     if mapping.get("type") == "tool_approval" and isinstance(schema, Mapping):
@@ -47,7 +47,7 @@ def form_of(value: Any, schema: Any) -> ResponseForm | None:
     if requests := _human_interrupts(value):
         return _reviewed(ResponseShape.RESPONSES, [_human_review(one) for one in requests], found)
     if mapping.get("type") == "mcp_elicitation":
-        found = _limited_schema(_elicitation_schema(_sequence(mapping.get("requests"))))
+        found = _limited_schema(_elicitation_schema(as_sequence(mapping.get("requests"))))
     return None if found is None else ResponseForm(ResponseShape.VALUE, schema=found)
 
 
@@ -62,38 +62,38 @@ def _reviewed(
 
 
 def _batched(value: Mapping[str, Any]) -> list[ToolReview | None]:
-    configs = [_mapping(one) for one in _sequence(value.get("review_configs"))]
+    configs = [as_mapping(one) for one in as_sequence(value.get("review_configs"))]
     found: list[ToolReview | None] = []
-    for at, one in enumerate(_sequence(value.get("action_requests"))):
-        request = _mapping(one)
+    for at, one in enumerate(as_sequence(value.get("action_requests"))):
+        request = as_mapping(one)
         # The middleware has a configuration for each request; other authors one for each tool.
         named = [
             config for config in configs[at : at + 1] + configs if config.get("action_name") == request.get("name")
         ]
-        allowed = _sequence(named[0].get("allowed_decisions")) if named else ()
+        allowed = as_sequence(named[0].get("allowed_decisions")) if named else ()
         found.append(_review(request, "name", request, [one for one in DecisionType if one in allowed]))
     return found
 
 
 def _decisions_of(schema: Mapping[str, Any]) -> list[DecisionType]:
     """The types of the decisions that a schema of one decision allows."""
-    options = _sequence(schema.get("oneOf")) or _sequence(schema.get("anyOf")) or [schema]
-    wholes = [_mapping(resolve(schema, one["$ref"]) if "$ref" in _mapping(one) else one) for one in options]
-    names = [_mapping(_mapping(one.get("properties")).get("type")).get("const") for one in wholes]
+    options = as_sequence(schema.get("oneOf")) or as_sequence(schema.get("anyOf")) or [schema]
+    wholes = [as_mapping(resolve(schema, one["$ref"]) if "$ref" in as_mapping(one) else one) for one in options]
+    names = [as_mapping(as_mapping(one.get("properties")).get("type")).get("const") for one in wholes]
     return [one for one in DecisionType if one in names]
 
 
 def _human_interrupts(value: Any) -> Sequence[Mapping[str, Any]]:
     """A list of LangGraph's `HumanInterrupt`, or a single one. Both are answered with a list."""
-    items: Sequence[Any] = [value] if isinstance(value, Mapping) else _sequence(value)
-    found = [_mapping(one) for one in items]
+    items: Sequence[Any] = [value] if isinstance(value, Mapping) else as_sequence(value)
+    found = [as_mapping(one) for one in items]
     return found if all("action_request" in one and "config" in one for one in found) else ()
 
 
 def _human_review(value: Mapping[str, Any]) -> ToolReview | None:
-    config = _mapping(value.get("config"))
+    config = as_mapping(value.get("config"))
     allowed = [decision for name, decision in _CONFIG.items() if config.get(name) is True]
-    return _review(_mapping(value.get("action_request")), "action", value, allowed)
+    return _review(as_mapping(value.get("action_request")), "action", value, allowed)
 
 
 def _review(
@@ -127,7 +127,7 @@ def _limited_schema(schema: Any) -> Mapping[str, Any] | None:
 
 def _elicitation_schema(requests: Sequence[Any]) -> dict[str, Any] | None:
     """What langchain reads in response to the questions of an MCP server: an answer for each, under its key."""
-    named = {str(one.get("key")): _elicited(one) for one in map(_mapping, requests)}
+    named = {str(one.get("key")): _elicited(one) for one in map(as_mapping, requests)}
     answers = {"type": "object", "properties": named, "required": list(named), "additionalProperties": False}
     return {"type": "object", "properties": {"responses": answers}, "required": ["responses"]} if named else None
 
@@ -162,11 +162,3 @@ def _text(value: str, limit: int | None = None) -> str:
     """Without what Postgres and JSON cannot hold: NUL, and halves of a character."""
     whole = value.replace("\0", "").encode(errors="ignore").decode()
     return whole if limit is None or len(whole) <= limit else f"{whole[: limit - 1]}…"
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
-
-
-def _sequence(value: Any) -> Sequence[Any]:
-    return cast(Sequence[Any], value) if isinstance(value, list | tuple) else ()

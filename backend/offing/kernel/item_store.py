@@ -22,7 +22,7 @@ from offing.kernel.graph_tools import tool_call
 from offing.kernel.item_checks import checked
 from offing.kernel.item_index import ItemIndex, query_vectors
 from offing.kernel.journal import RETRY_SECONDS, Journal
-from offing.kernel.recorded_calls import WITHIN
+from offing.kernel.recorded_calls import NOTES, WITHIN
 from offing.kernel.run_items import RunItems, put_from_json
 from offing.kernel.store import Entry, ItemsRecord
 from offing.kernel.tool_executor import ToolExecutor
@@ -38,8 +38,6 @@ MAX_READ_BYTES = 2_000_000
 """Of what one read finds, as JSON: it goes on record."""
 
 LABEL = Label(Origin(Kind.MEMORY), Trust.UNTRUSTED)
-
-NOTES = frozenset({StepKind.NOTE})
 
 
 class ItemStore(BaseStore):

@@ -19,6 +19,11 @@ GRACE_SECONDS = 5.0
 not on record counts as another than those."""
 
 
+OBSERVATIONS = frozenset({StepKind.TOOL})
+NOTES = frozenset({StepKind.NOTE})
+"""Kinds that a call may be recorded as."""
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
     """A side effect that was declared and that no step records: a tool call, or a child run."""

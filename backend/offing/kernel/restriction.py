@@ -11,10 +11,9 @@ from offing.core.policy import Policy, proposed
 from offing.core.step import StepDraft, StepKind
 from offing.kernel.call_key import Call
 from offing.kernel.journal import Journal
+from offing.kernel.recorded_calls import NOTES
 from offing.kernel.store import Entry, ToolPolicyRecord
 from offing.kernel.tool_executor import ToolExecutor
-
-NOTES = frozenset({StepKind.NOTE})
 
 
 async def restrict(

@@ -14,6 +14,7 @@ from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import Span, ToolStatus
 from offing.kernel.call_key import CallKeys
 from offing.kernel.journal import Journal
+from offing.kernel.recorded_calls import OBSERVATIONS
 from offing.kernel.step_cache import StepCache
 from offing.kernel.store import Entry, ThreadReport, ThreadSentence, ThreadStore
 from offing.kernel.tool_executor import ToolExecutor
@@ -25,9 +26,6 @@ MOST_RUNS = 20
 MOST_NOTES = 50
 
 LABEL = Label(Origin(provenance.Kind.MEMORY), Trust.UNTRUSTED)
-
-
-OBSERVATIONS = frozenset({StepKind.TOOL})
 
 
 class ThreadSearch:

@@ -24,7 +24,7 @@ from offing.services import graphs as catalogue
 from offing.services import policies
 from offing.services.runs import Hints, Submitted, check_same, engines_for
 from offing.services.tool_policies import policy_of_run
-from offing.storage import forks, runs, steps
+from offing.storage import forks, runs, steps, threads
 from offing.storage.forks import NewFork, Origin
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
@@ -66,7 +66,7 @@ async def fork(
             return check_same(earlier, digest)
         place = await _place(connection, request, graphs)
         new = await _planned(connection, place, request, servers or Catalogue(), digest)
-        await runs.insert_thread(connection, tenant, new.thread, shortened(place.run.question))
+        await threads.insert(connection, tenant, new.thread, shortened(place.run.question))
         await forks.insert(connection, place.run, new)
         said = await steps.append_unowned(connection, new.id, _said(place.run, new.at, request))
         made = await runs.by_id(connection, new.id)

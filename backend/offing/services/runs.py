@@ -26,7 +26,7 @@ from offing.services import graphs as catalogue
 from offing.services import policies
 from offing.services.engine_choices import check_engines
 from offing.services.tool_policies import policy_of_run
-from offing.storage import child_runs, runs, steps
+from offing.storage import child_runs, runs, steps, threads
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow
 
@@ -102,7 +102,7 @@ async def submit(
         new = _new_run(request, graph, engines, digest, servers or Catalogue())
         new = replace(new, engines=await policies.resolved(connection, engines, new.id))
         if request.thread is None:
-            await runs.insert_thread(connection, tenant, new.thread, shortened(request.question))
+            await threads.insert(connection, tenant, new.thread, shortened(request.question))
         run = await runs.insert(connection, tenant, new)
         first = await steps.append_unowned(connection, run.id, [_queued(request, new.engines)])
     await hints.wake(run.id)
@@ -221,8 +221,8 @@ async def _tell(hints: Hints, tenant: UUID, run: RunRow, new: list[Step]) -> Non
 async def _as_before(connection: Connection, request: RunRequest, thread: UUID) -> RunRequest:
     """A follow-up that names no scope, or gives no tool policy, gets those of the question before it."""
     if not any(request.scope.values()):
-        request = replace(request, scope=await runs.scope_of_thread(connection, thread) or request.scope)
-    if request.tool_policy is None and (given := await runs.policy_of_thread(connection, thread)) is not None:
+        request = replace(request, scope=await threads.scope(connection, thread) or request.scope)
+    if request.tool_policy is None and (given := await threads.policy(connection, thread)) is not None:
         request = replace(request, tool_policy=Policy.model_validate(given))
     return request
 

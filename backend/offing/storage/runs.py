@@ -27,8 +27,6 @@ COLUMNS = """
     forked_kind
 """
 
-INSERT_THREAD = "insert into thread (id, tenant_id, title) values (%s, %s, %s)"
-
 INSERT_RUN = f"""
     insert into run (id, tenant_id, thread_id, graph, graph_version, question, engines, policy, policy_sha256, budget,
                      policy_given, scope, seed, idempotency_key, request_sha256, traceparent, deadline_at, kind,
@@ -41,16 +39,6 @@ INSERT_RUN = f"""
 
 ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtextextended(%s || app.tenant()::text, 0))"
 """Submissions with the same key follow one another, so that the second finds what the first has made."""
-
-SCOPE_OF_THREAD = """
-    select coalesce((select scope from run where thread_id = thread.id order by created_at desc limit 1), '{}')
-      from thread where id = %s
-"""
-"""What the latest run of a thread could see. No row: the tenant has no such thread."""
-
-POLICY_OF_THREAD = """
-    select policy_given from run where thread_id = %s order by created_at desc limit 1
-"""
 
 EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempotency_key = %s"
 
@@ -253,10 +241,6 @@ class Release:
     """For a waiting or queued run: not before then. None: at once, or when asked."""
 
 
-async def insert_thread(connection: Connection, tenant: UUID, thread: UUID, title: str) -> None:
-    await connection.execute(INSERT_THREAD, (thread, tenant, title))
-
-
 async def insert(connection: Connection, tenant: UUID, new: NewRun) -> RunRow:
     """Store a submitted run. Raises Conflict when its thread has one that has not ended."""
     try:
@@ -267,20 +251,6 @@ async def insert(connection: Connection, tenant: UUID, new: NewRun) -> RunRow:
         if error.diag.constraint_name != "run_one_active_a_thread":
             raise
         raise Conflict("This thread has a run that has not ended.", "Wait for it, or cancel it first.") from error
-
-
-async def scope_of_thread(connection: Connection, thread: UUID) -> dict[str, Any]:
-    """What of the library a thread's latest run could see, for follow-ups. Raises NotFound."""
-    row = await (await connection.execute(SCOPE_OF_THREAD, (thread,))).fetchone()
-    if row is None:
-        raise NotFound("thread", str(thread))
-    return row[0]
-
-
-async def policy_of_thread(connection: Connection, thread: UUID) -> dict[str, Any] | None:
-    """The tool policy that was given with the latest question of a thread. None: it had the default."""
-    row = await (await connection.execute(POLICY_OF_THREAD, (thread,))).fetchone()
-    return row[0] if row else None
 
 
 async def submitted_before(connection: Connection, idempotency_key: str) -> tuple[RunRow, str] | None:
